@@ -80,10 +80,13 @@
 #if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
 #include <penstock needs C++20: compile with -std=c++20>
 #endif
+#if !defined(__cpp_exceptions)
+#error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
+#endif
 
-/// Every header reaches this one before anything else. It declares nothing. A compiler stops at an include
-/// that it cannot find and prints it; after an `#error` it would continue, through thousands of lines that it
-/// cannot parse.
+/// Every header reaches this one before anything else, so that none needs to include what is here. A compiler
+/// stops at an include that it cannot find and prints it; after an `#error` it would continue, through
+/// thousands of lines that it cannot parse.
 namespace penstock::inline v0_1 {}
 
 // ---- penstock/core/detail/exceptions.hpp
@@ -416,6 +419,17 @@ namespace detail {
 /// In a handler of an exception from a function of a stage: rethrows it as an error that names the stage.
 [[noreturn, gnu::cold]] void rethrow_in_stage(std::string_view stage);
 
+/// `work()`, whose errors name the file.
+template <class Work>
+decltype(auto) in_file(std::string_view name, Work&& work) {
+  try {
+    return work();
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
+
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
@@ -735,8 +749,7 @@ class cold_copy {
 
 // ---- penstock/base/fixed_array.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
 /// compile.
@@ -761,8 +774,7 @@ class fixed_array {
   T* values_ = nullptr;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/flat_json.hpp
 
@@ -1000,13 +1012,10 @@ PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offs
 
 // ---- penstock/base/name_list.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Adds a name from a file to a list for a message. The list stays short, however many names the
 /// file has.
-void list_name(std::string& list, std::string_view name);
-
 inline void list_name(std::string& list, std::string_view name) {
   if (list.size() < 100)
     list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
@@ -1014,13 +1023,11 @@ inline void list_name(std::string& list, std::string_view name) {
     list += ", ...";
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/owned.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Owns one object: like std::unique_ptr, but ten times faster to compile. The type may be incomplete until
 /// the owner is destroyed, so a header need not show what only its bodies use.
@@ -1050,8 +1057,7 @@ class owned {
   T* object_ = nullptr;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/prefetch_lines.hpp
 
@@ -1478,12 +1484,18 @@ namespace penstock::inline v0_1 {
 
 struct about_expression_tag {};  ///< a mistake about where something was written
 struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
+/// Bases of mistakes.
+struct about_expression {
+  using penstock_mistake = about_expression_tag;
+};
+struct about_element {
+  using penstock_mistake = about_element_tag;
+};
 
 /// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
 /// stage can have mistakes: return them from its `diagnose`:
 ///
-///     struct needs_a_number {
-///       using penstock_mistake = about_element_tag;
+///     struct needs_a_number : about_element {
 ///       template <class Reached>
 ///       static consteval void explain() {
 ///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
@@ -1522,8 +1534,11 @@ namespace mistakes {
 /// Nothing is wrong.
 struct none {};
 
-struct not_a_part {
-  using penstock_mistake = about_expression_tag;
+/// What `diagnose` returns if a mistake is made unless something holds.
+template <bool Holds, class Mistake>
+using unless = std::conditional_t<Holds, none, Mistake>;
+
+struct not_a_part : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1531,8 +1546,7 @@ struct not_a_part {
                   "give your type `using penstock_part = pointwise_tag;`");
   }
 };
-struct not_a_source {
-  using penstock_mistake = about_expression_tag;
+struct not_a_source : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1540,8 +1554,7 @@ struct not_a_source {
                   "type `using penstock_part = source_tag;`");
   }
 };
-struct source_with_open {
-  using penstock_mistake = about_expression_tag;
+struct source_with_open : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1549,8 +1562,7 @@ struct source_with_open {
                   "connect()");
   }
 };
-struct source_without_element {
-  using penstock_mistake = about_expression_tag;
+struct source_without_element : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -1559,8 +1571,7 @@ struct source_without_element {
         "<penstock/source/concepts.hpp>");
   }
 };
-struct source_without_reader {
-  using penstock_mistake = about_expression_tag;
+struct source_without_reader : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -1570,8 +1581,7 @@ struct source_without_reader {
         "<penstock/source/concepts.hpp>");
   }
 };
-struct source_without_names {
-  using penstock_mistake = about_expression_tag;
+struct source_without_names : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1579,8 +1589,7 @@ struct source_without_names {
                   "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
   }
 };
-struct no_source {
-  using penstock_mistake = about_expression_tag;
+struct no_source : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1588,8 +1597,7 @@ struct no_source {
                   "webdataset(path) | ...");
   }
 };
-struct two_sources {
-  using penstock_mistake = about_expression_tag;
+struct two_sources : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1597,8 +1605,7 @@ struct two_sources {
                   "mix(...) or concat(...)");
   }
 };
-struct value_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct value_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -1607,8 +1614,7 @@ struct value_after_batch {
         "map_batch(f) for a function of whole batches");
   }
 };
-struct stage_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct stage_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1616,8 +1622,7 @@ struct stage_after_copy {
                   "it before batch(n)");
   }
 };
-struct order_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct order_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1625,8 +1630,7 @@ struct order_on_forward {
                   "shuffle_buffer(k), or a source with an index");
   }
 };
-struct order_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct order_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1634,8 +1638,7 @@ struct order_after_filter {
                   "filter or unbatch, and after batch over a forward source; move it before");
   }
 };
-struct order_after_cursor {
-  using penstock_mistake = about_expression_tag;
+struct order_after_cursor : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1643,8 +1646,7 @@ struct order_after_cursor {
                   "come from a cursor; move it before");
   }
 };
-struct order_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct order_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1652,8 +1654,7 @@ struct order_after_batch {
                   "choose or reorder whole batches; write it before batch(n)");
   }
 };
-struct order_after_uneven_steps {
-  using penstock_mistake = about_expression_tag;
+struct order_after_uneven_steps : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -1662,8 +1663,7 @@ struct order_after_uneven_steps {
         "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
-struct wrong_argument {
-  using penstock_mistake = about_element_tag;
+struct wrong_argument : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -1672,8 +1672,7 @@ struct wrong_argument {
         "type, in arrives_here<...>");
   }
 };
-struct lost_by_a_stage {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_a_stage : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1681,8 +1680,7 @@ struct lost_by_a_stage {
                   "remove that stage or the require");
   }
 };
-struct lost_by_filter {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -1691,8 +1689,7 @@ struct lost_by_filter {
                   "filtering before shard");
   }
 };
-struct lost_by_forward {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -3271,6 +3268,37 @@ inline constexpr arrow_number arrow_number_of = [] {
                             : arrow_number::uint64;
 }();
 
+namespace detail {
+
+[[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
+
+/// `work(T{})` with the type of a whole number, otherwise `otherwise()`.
+template <class Work, class Otherwise>
+auto with_whole_number(arrow_number number, const Work& work, const Otherwise& otherwise) {
+  switch (number) {
+    case arrow_number::int8:
+      return work(std::int8_t{});
+    case arrow_number::int16:
+      return work(std::int16_t{});
+    case arrow_number::int32:
+      return work(std::int32_t{});
+    case arrow_number::int64:
+      return work(std::int64_t{});
+    case arrow_number::uint8:
+      return work(std::uint8_t{});
+    case arrow_number::uint16:
+      return work(std::uint16_t{});
+    case arrow_number::uint32:
+      return work(std::uint32_t{});
+    case arrow_number::uint64:
+      return work(std::uint64_t{});
+    default:
+      return otherwise();
+  }
+}
+
+}  // namespace detail
+
 /// The type of an Arrow column: what its format string says, and its children.
 ///
 /// Source: Arrow, "The Arrow C data interface", "Data type description - format strings".
@@ -3293,6 +3321,11 @@ struct arrow_type {
     return layout == arrow_layout::list32 || layout == arrow_layout::list64 ||
            layout == arrow_layout::list_view32 || layout == arrow_layout::list_view64 ||
            layout == arrow_layout::fixed_list;
+  }
+  /// Whether a value is bytes, or a text, of any length.
+  [[nodiscard]] bool is_bytes() const noexcept {
+    return layout == arrow_layout::bytes32 || layout == arrow_layout::bytes64 ||
+           layout == arrow_layout::views;
   }
   /// Whether the values of both are read alike. Names of lists' values make no difference.
   [[nodiscard]] bool reads_like(const arrow_type& other) const noexcept;
@@ -3705,29 +3738,9 @@ PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t 
 PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
   // A dictionary's values may have a dictionary of their own.
   while (!null_ && !column_->type->dictionary.empty()) {
-    std::uint64_t which = 0;
-    switch (column_->type->number) {
-      case arrow_number::int8:
-        which = static_cast<std::uint64_t>(number<std::int8_t>());
-        break;
-      case arrow_number::int16:
-        which = static_cast<std::uint64_t>(number<std::int16_t>());
-        break;
-      case arrow_number::int32:
-        which = static_cast<std::uint64_t>(number<std::int32_t>());
-        break;
-      case arrow_number::uint8:
-        which = number<std::uint8_t>();
-        break;
-      case arrow_number::uint16:
-        which = number<std::uint16_t>();
-        break;
-      case arrow_number::uint32:
-        which = number<std::uint32_t>();
-        break;
-      default:
-        which = number<std::uint64_t>();
-    }
+    const auto which = detail::with_whole_number(
+        column_->type->number, [&]<class T>(T) { return static_cast<std::uint64_t>(number<T>()); },
+        [&] { return number<std::uint64_t>(); });
     const arrow_column* found = nullptr;
     std::uint64_t in_part = which, all = 0;
     for (const arrow_column* const part : column_->dictionary) {
@@ -3828,29 +3841,13 @@ PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view w
                              " was asked for: give arrow_value the column's type"});
 }
 PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
-  const auto of_signed = [](std::int64_t value) {
-    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
-  };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return of_signed(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return of_signed(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return of_signed(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return of_signed(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return {cell.number<std::uint8_t>(), false};
-    case arrow_number::uint16:
-      return {cell.number<std::uint16_t>(), false};
-    case arrow_number::uint32:
-      return {cell.number<std::uint32_t>(), false};
-    case arrow_number::uint64:
-      return {cell.number<std::uint64_t>(), false};
-    default:
-      other_arrow_type(cell.type(), "a whole number");
-  }
+  return with_whole_number(
+      cell.type().number,
+      [&]<class T>(T zero) {
+        const T value = cell.number<T>();
+        return arrow_whole{static_cast<std::uint64_t>(value), value < zero};
+      },
+      [&]() -> arrow_whole { other_arrow_type(cell.type(), "a whole number"); });
 }
 
 PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t maximum) {
@@ -23102,14 +23099,8 @@ class viewed_plan {
   std::optional<position_buffer> buffer_;
 };
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/inspection/detail/plan_view.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void plan_view::upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps,
-                                         position* found) const {
+inline void plan_view::upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps,
+                                position* found) const {
   feed at = feed_;
   for (std::size_t i = 0; i < of_steps.size(); ++i) {
     at.seek(epoch, of_steps[i]);
@@ -23117,8 +23108,7 @@ PENSTOCK_INLINE void plan_view::upstream(std::uint64_t epoch, std::span<const st
   }
 }
 
-PENSTOCK_INLINE resumed_place plan_view::resume(std::uint64_t epoch, std::uint64_t step,
-                                                std::uint64_t ranks) const {
+inline resumed_place plan_view::resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const {
   feed before = feed_, after = feed_;
   before.seek(epoch, step);
   state where;
@@ -23139,7 +23129,7 @@ PENSTOCK_INLINE resumed_place plan_view::resume(std::uint64_t epoch, std::uint64
           std::move(refused)};
 }
 
-PENSTOCK_INLINE std::vector<std::uint64_t> plan_view::drawn(std::uint64_t epoch) const {
+inline std::vector<std::uint64_t> plan_view::drawn(std::uint64_t epoch) const {
   position_buffer order = *buffer;
   order.begin(epoch, positions);
   std::vector<std::uint64_t> ordinals(static_cast<std::size_t>(positions));
@@ -34172,11 +34162,9 @@ template <derived_value T>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/derived_index.ipp
-
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string_view spelled(value_kind kind) noexcept {
+inline std::string_view spelled(value_kind kind) noexcept {
   switch (kind) {
     case value_kind::whole:
       return "std::int64_t";
@@ -34192,7 +34180,7 @@ PENSTOCK_INLINE std::string_view spelled(value_kind kind) noexcept {
   return "nothing";
 }
 
-PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
+inline void check_kind(const values_file& file, value_kind wanted) {
   const value_kind kind = file.header().kind;
   if (kind == wanted) return;
   throw error(errc::format, {"the derived index has values of ", spelled(kind), " and not of ",
@@ -34201,7 +34189,7 @@ PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
       .at_offset(16);
 }
 
-PENSTOCK_INLINE shared<const values_file> opened_values(const std::string& path) {
+inline shared<const values_file> opened_values(const std::string& path) {
   auto opened = values_file::open(path);
   if (!opened.file) throw opened.why;
   return std::move(opened.file);
@@ -34781,7 +34769,16 @@ template <class T>
 }
 /// The name of a class, without its namespaces, template arguments and "_operation"; empty for a lambda,
 /// which has none. `signature`: what `signature_with` says of it.
-[[nodiscard]] std::string short_type_name(std::string_view signature);
+[[nodiscard]] inline std::string short_type_name(std::string_view signature) {
+  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
+  const std::size_t begin = signature.find("T = ");
+  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
+  std::string_view name = signature.substr(begin + 4);
+  name = name.substr(0, name.find_first_of("<;]"));
+  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
+  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
+  return std::string(name);
+}
 
 /// What a function says of itself, as in "resize(224)"; otherwise the name of its class; empty if it has
 /// none.
@@ -34827,17 +34824,6 @@ template <class Stage>
   return made;
 }
 
-inline std::string short_type_name(std::string_view signature) {
-  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
-  const std::size_t begin = signature.find("T = ");
-  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
-  std::string_view name = signature.substr(begin + 4);
-  name = name.substr(0, name.find_first_of("<;]"));
-  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
-  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
-  return std::string(name);
-}
-
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/inspection/describe.hpp
@@ -34873,10 +34859,27 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 }
 
 /// One line of a description: a stage, its kind, and a note.
-[[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
+[[nodiscard]] inline std::string description_line(std::string name, std::string_view kind,
+                                                  const std::string& note) {
+  const auto fill = [](std::string& line, std::size_t width) {
+    if (line.size() < width) line.resize(width, ' ');
+  };
+  fill(name, 46);
+  std::string line = "  " + name + " " + std::string(kind);
+  fill(line, 2 + name.size() + 1 + 11);
+  line += note;
+  while (line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
 
 /// The fields that a plan tells its source it uses; empty if it uses all of them.
-[[nodiscard]] std::string used_fields_line(const projection& used);
+[[nodiscard]] inline std::string used_fields_line(const projection& used) {
+  if (used.everything()) return {};
+  std::string line = "uses of a sample:";
+  for (std::size_t i = 0; i < used.names().size(); ++i)
+    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
+  return line + "\n";
+}
 
 /// How a value of type V gets into a batch: how often its bytes are written or copied.
 template <class V, class Policy>
@@ -35004,30 +35007,6 @@ template <source Source>
 [[nodiscard]] std::string describe(const Source& source) {
   return describe(plan<Source>(source));
 }
-
-namespace detail {
-
-inline std::string description_line(std::string name, std::string_view kind, const std::string& note) {
-  const auto fill = [](std::string& line, std::size_t width) {
-    if (line.size() < width) line.resize(width, ' ');
-  };
-  fill(name, 46);
-  std::string line = "  " + name + " " + std::string(kind);
-  fill(line, 2 + name.size() + 1 + 11);
-  line += note;
-  while (line.back() == ' ') line.pop_back();
-  return line + "\n";
-}
-
-inline std::string used_fields_line(const projection& used) {
-  if (used.everything()) return {};
-  std::string line = "uses of a sample:";
-  for (std::size_t i = 0; i < used.names().size(); ++i)
-    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
-  return line + "\n";
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -35467,20 +35446,15 @@ constexpr std::string_view dtype_name() {
     return {};
 }
 
-[[nodiscard]] std::string number_text(bool value);
-[[nodiscard]] std::string number_text(std::int64_t value);
-[[nodiscard]] std::string number_text(std::uint64_t value);
 /// The shortest text that reads as the same number.
 [[nodiscard]] std::string number_text(float value);
 [[nodiscard]] std::string number_text(double value);
 template <class T>
-[[nodiscard]] std::string number_text_of(T value) {
-  if constexpr (std::same_as<T, bool> || std::same_as<T, double>)
-    return number_text(value);
-  else if constexpr (std::signed_integral<T>)
-    return number_text(std::int64_t{value});
-  else if constexpr (std::unsigned_integral<T>)
-    return number_text(std::uint64_t{value});
+[[nodiscard]] std::string number_text(T value) {
+  if constexpr (std::same_as<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::integral<T>)
+    return std::to_string(value);
   else
     return number_text(static_cast<float>(value));
 }
@@ -35502,7 +35476,7 @@ std::string array_text(const extents& shape, const Value& value) {
   const std::uint64_t count = shape.elements();
   if constexpr (!dtype_name<T>().empty()) {
     for (std::size_t i = 0; i < shown_values && i < count; ++i)
-      made.append(i == 0 ? ": " : ", ").append(number_text_of<T>(value(i)));
+      made.append(i == 0 ? ": " : ", ").append(number_text(value(i)));
     if (count > shown_values) made += ", ...";
   }
   return made;
@@ -35569,7 +35543,7 @@ std::string value_text(const V& value) {
     };
     return array_text<std::remove_cvref_t<decltype(*value.data())>>(value.shape(), at) + " (with strides)";
   } else if constexpr (!dtype_name<type>().empty()) {
-    return number_text_of<type>(value) + " (" + std::string(dtype_name<type>()) + ")";
+    return number_text(value) + " (" + std::string(dtype_name<type>()) + ")";
   } else if constexpr (std::is_enum_v<type>) {
     return value_text(static_cast<std::underlying_type_t<type>>(value));
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
@@ -35617,9 +35591,6 @@ std::string value_text(const V& value) {
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string number_text(bool value) { return value ? "true" : "false"; }
-PENSTOCK_INLINE std::string number_text(std::int64_t value) { return std::to_string(value); }
-PENSTOCK_INLINE std::string number_text(std::uint64_t value) { return std::to_string(value); }
 PENSTOCK_INLINE std::string number_text(float value) {
   char digits[40];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -35701,32 +35672,15 @@ PENSTOCK_INLINE std::string bytes_text(bytes_view bytes) {
 /// The value of a cell without its type. Lists in lists are followed to this many levels.
 [[nodiscard]] PENSTOCK_INLINE std::string arrow_value_text(const arrow_cell& cell, unsigned levels) {
   if (cell.is_null()) return "null";
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return number_text_of(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return number_text_of(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return number_text_of(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return number_text_of(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return number_text_of(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return number_text_of(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return number_text_of(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return number_text_of(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return number_text_of(cell.number<half>());
-    case arrow_number::float32:
-      return number_text_of(cell.number<float>());
-    case arrow_number::float64:
-      return number_text_of(cell.number<double>());
-    case arrow_number::none:
-      break;
+  if (is_real(cell.type().number)) {
+    const double value = real_arrow_number(cell, sizeof(double));
+    return cell.type().number == arrow_number::float64 ? number_text(value)
+                                                       : number_text(static_cast<float>(value));
   }
+  const auto whole = with_whole_number(
+      cell.type().number, [&]<class T>(T) { return number_text(cell.number<T>()); },
+      [] { return std::string(); });
+  if (!whole.empty()) return whole;
   switch (cell.type().layout) {
     case arrow_layout::bits:
       return number_text(cell.bit());
@@ -35897,9 +35851,7 @@ struct proof_part {
 };
 
 /// The result as text for people: a table, then the violations, one per line.
-[[nodiscard]] std::string to_string(const proof& p);
-
-inline std::string to_string(const proof& p) {
+[[nodiscard]] inline std::string to_string(const proof& p) {
   std::string report =
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
                     p.global == 0 ? std::string("batches without a fixed number of samples")
@@ -36970,24 +36922,18 @@ class dlpack_tensor {
   dlpack::managed_tensor_versioned* owned_ = nullptr;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/integration/dlpack_tensor.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE dlpack_tensor::~dlpack_tensor() {
+inline dlpack_tensor::~dlpack_tensor() {
   if (owned_ != nullptr && owned_->deleter != nullptr) owned_->deleter(owned_);
 }
 
-PENSTOCK_INLINE extents dlpack_tensor::shape() const noexcept {
+inline extents dlpack_tensor::shape() const noexcept {
   extents all;
   for (std::int32_t i = 0; i < owned_->dl_tensor.ndim; ++i)
     all.push_back(static_cast<std::uint64_t>(owned_->dl_tensor.shape[i]));
   return all;
 }
 
-PENSTOCK_INLINE dlpack::managed_tensor* dlpack_tensor::release_legacy() {
+inline dlpack::managed_tensor* dlpack_tensor::release_legacy() {
   if (owned_ == nullptr) return nullptr;
   if ((owned_->flags & dlpack::read_only) != 0)
     throw error(errc::argument,
@@ -37307,8 +37253,7 @@ class held {
 
 // ---- penstock/integration/detail/arrow_export.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A column before it is exported: the contents of a C schema and a C array.
 struct exported_arrow {
@@ -37335,14 +37280,12 @@ void export_array(exported_arrow from, arrow_abi::array* into);
 void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
                    arrow_abi::array_stream* into);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/integration/detail/arrow_export.ipp
 
 // Source: Arrow, "The Arrow C data interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::shared_ptr<std::vector<std::uint8_t>> arrow_bits(std::size_t count) {
   return std::make_shared<std::vector<std::uint8_t>>((count + 7) / 8);
@@ -37564,8 +37507,7 @@ PENSTOCK_INLINE void export_stream(std::shared_ptr<void> run, bool (*next)(void*
   into->private_data = state.release();
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/integration/to_arrow.hpp
 
@@ -38276,7 +38218,7 @@ class timeline {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/observe/detail/event_ring.hpp
+// ---- penstock/observe/detail/recorded_run.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -38303,51 +38245,6 @@ class event_ring {
   alignas(64) std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
 };
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/event_ring.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
-    : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
-
-PENSTOCK_INLINE void event_ring::add(const run_event& e) noexcept {
-  const std::uint64_t number = begun_.load(std::memory_order_relaxed);
-  begun_.store(number + 1, std::memory_order_relaxed);
-  slot& into = slots_[detail::to_size(number % capacity_)];
-  const words all = {e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
-                     e.block,    e.batch,  e.epoch,
-                     e.first,    e.last,   e.samples};
-  for (std::size_t i = 0; i < all.size(); ++i) into[i].store(all[i], std::memory_order_release);
-  done_.store(number + 1, std::memory_order_release);
-}
-
-PENSTOCK_INLINE std::uint64_t event_ring::copy(std::vector<run_event>& all) const {
-  const std::uint64_t done = done_.load(std::memory_order_acquire);
-  const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
-  std::uint64_t dropped = first;
-  for (std::uint64_t number = first; number < done; ++number) {
-    const slot& at = slots_[detail::to_size(number % capacity_)];
-    words w{};
-    for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
-    if (begun_.load(std::memory_order_acquire) > number + capacity_) {
-      dropped = number + 1;
-      continue;
-    }
-    all.push_back({w[0], w[1], static_cast<activity>(w[2] & 0xff), static_cast<std::uint32_t>(w[2] >> 8),
-                   w[3], w[4], w[5], w[6], w[7], w[8]});
-  }
-  return dropped;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/trace_text.hpp
-
-/// The subset of the Trace Event Format's JSON that a timeline needs.
-namespace penstock::inline v0_1::detail {
 
 [[nodiscard]] inline std::uint64_t trace_now() noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -38384,11 +38281,76 @@ class trace_text {
 /// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
 void write_whole_file(const std::string& path, std::string_view bytes);
 
+/// The record of one run: a ring of events for each of its threads, and what it holds.
+class recorded_run {
+ public:
+  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events);
+
+  void note(unsigned thread, const run_event& e) noexcept { threads_[thread]->add(e); }
+  void hold(const void* key, const run_event& e) noexcept;
+  void let_go(const void* key) noexcept;
+
+  [[nodiscard]] std::uint64_t dropped() const;
+  /// Writes the run's threads and their events; thread numbers start at `tid`. Returns the next free
+  /// number.
+  std::uint64_t write(trace_text& out, std::uint64_t tid) const;
+  [[nodiscard]] const observed_run& what() const noexcept { return what_; }
+
+ private:
+  struct held {
+    const void* key;
+    run_event event;
+  };
+
+  [[nodiscard]] std::string role(std::size_t thread) const;
+  void write_holds(trace_text& out, std::uint64_t tid) const;
+
+  observed_run what_;
+  std::uint64_t number_;
+  std::vector<std::unique_ptr<event_ring>> threads_;
+  mutable std::mutex lock_;  // guards everything below
+  event_ring holds_;
+  std::vector<held> held_;
+  std::uint64_t holds_dropped_ = 0;
+};
+
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/observe/detail/trace_text.ipp
+// ---- penstock/observe/detail/recorded_run.ipp
 
 namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
+    : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
+
+PENSTOCK_INLINE void event_ring::add(const run_event& e) noexcept {
+  const std::uint64_t number = begun_.load(std::memory_order_relaxed);
+  begun_.store(number + 1, std::memory_order_relaxed);
+  slot& into = slots_[detail::to_size(number % capacity_)];
+  const words all = {e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
+                     e.block,    e.batch,  e.epoch,
+                     e.first,    e.last,   e.samples};
+  for (std::size_t i = 0; i < all.size(); ++i) into[i].store(all[i], std::memory_order_release);
+  done_.store(number + 1, std::memory_order_release);
+}
+
+PENSTOCK_INLINE std::uint64_t event_ring::copy(std::vector<run_event>& all) const {
+  const std::uint64_t done = done_.load(std::memory_order_acquire);
+  const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
+  std::uint64_t dropped = first;
+  for (std::uint64_t number = first; number < done; ++number) {
+    const slot& at = slots_[detail::to_size(number % capacity_)];
+    words w{};
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
+    if (begun_.load(std::memory_order_acquire) > number + capacity_) {
+      dropped = number + 1;
+      continue;
+    }
+    all.push_back({w[0], w[1], static_cast<activity>(w[2] & 0xff), static_cast<std::uint32_t>(w[2] >> 8),
+                   w[3], w[4], w[5], w[6], w[7], w[8]});
+  }
+  return dropped;
+}
 
 PENSTOCK_INLINE trace_text::trace_text() : pid_(static_cast<std::uint64_t>(::getpid())) {}
 PENSTOCK_INLINE void trace_text::process(std::string_view name) {
@@ -38505,51 +38467,6 @@ PENSTOCK_INLINE void write_whole_file(const std::string& path, std::string_view 
   if (std::fclose(out) != 0 || !written) fail("write");
   if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename");
 }
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/recorded_run.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The record of one run: a ring of events for each of its threads, and what it holds.
-class recorded_run {
- public:
-  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events);
-
-  void note(unsigned thread, const run_event& e) noexcept { threads_[thread]->add(e); }
-  void hold(const void* key, const run_event& e) noexcept;
-  void let_go(const void* key) noexcept;
-
-  [[nodiscard]] std::uint64_t dropped() const;
-  /// Writes the run's threads and their events; thread numbers start at `tid`. Returns the next free
-  /// number.
-  std::uint64_t write(trace_text& out, std::uint64_t tid) const;
-  [[nodiscard]] const observed_run& what() const noexcept { return what_; }
-
- private:
-  struct held {
-    const void* key;
-    run_event event;
-  };
-
-  [[nodiscard]] std::string role(std::size_t thread) const;
-  void write_holds(trace_text& out, std::uint64_t tid) const;
-
-  observed_run what_;
-  std::uint64_t number_;
-  std::vector<std::unique_ptr<event_ring>> threads_;
-  mutable std::mutex lock_;  // guards everything below
-  event_ring holds_;
-  std::vector<held> held_;
-  std::uint64_t holds_dropped_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/recorded_run.ipp
-
-namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE recorded_run::recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
     : what_(what), number_(number), holds_(events) {
@@ -48968,13 +48885,10 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
     throw error(errc::argument,
                 {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
   }
-  try {
+  return detail::in_file(where.names[0], [&] {
     const object_bytes text = session.range(0, 0, session.size(0));
     return manifest_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
+  });
 }
 
 }  // namespace penstock::inline v0_1
@@ -49011,6 +48925,20 @@ struct known_files {
  private:
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
+
+/// `work()`, which reads an object: errors name the file, unless the object has changed, which is the error
+/// then.
+template <class Work>
+void reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
+  try {
+    work();
+    session.confirm(object);
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(name);
+    throw;
+  }
+}
 
 /// What a plan knows about files, and the storage that holds them.
 template <class Known, storage Storage>
@@ -49100,12 +49028,27 @@ struct arrow_batch {
   }
 };
 
+/// Whether values of a file's type are read like those of `wanted`, which `common_arrow_type` made of it, as
+/// they lie there: texts in any encoding, lists of any offsets, and null.
+[[nodiscard]] bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept;
+
+/// A column with its values as those of `wanted`, which `common_arrow_type` made of its type and which must
+/// live as long as the column. Buffers that are the same are shared; others are made in `owned`. Throws
+/// errc::format for a time that does not fit the finer unit.
+[[nodiscard]] arrow_column widened(const arrow_column& column, const arrow_type& wanted,
+                                   std::vector<buffer>& owned);
+
+/// Replaces a leaf of a batch by its values as those of `wanted`, if they are others.
+void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
+
+/// The leaf of a column, by its path, that a file lacks: null in all rows.
+[[nodiscard]] arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows);
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_union.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type in which all values of two types have a place without loss; none if there is none. Of whole and
 /// floating-point numbers the smallest one that holds both exactly, of times the one of the finer unit, of
@@ -49149,13 +49092,11 @@ void check_conflicts(std::span<const column_conflict> conflicts, std::span<const
 /// The same for one column.
 void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_facts.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What files without numbers call a field, one or the other: a column, a field of a struct, or the
 /// "element", "key" or "value" of a list or a map.
@@ -49214,13 +49155,11 @@ struct decimal_digits {
 };
 [[nodiscard]] std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_facts.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t numbers_of(const arrow_type& column) noexcept {
   std::size_t count = 1;
@@ -49378,11 +49317,7 @@ PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& 
     return either(file.format.substr(0, 3) == table.format.substr(0, 3), table_fit::none);
   if (table.format.starts_with("ts") && table.format.ends_with(':') && file.format == "tdD")
     return table_fit::converted;
-  const auto is_bytes = [](const arrow_type& type) {
-    return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-           type.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(table)) return table_fit::as_they_are;
+  if (file.is_bytes() && table.is_bytes()) return table_fit::as_they_are;
   const auto of_children = [](const arrow_type& a, const arrow_type& b, bool named) {
     if (a.children.size() != b.children.size()) return table_fit::none;
     table_fit all = table_fit::as_they_are;
@@ -49412,13 +49347,11 @@ PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type&
   return fit_of_type(file, table, false);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_union.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // What a type is to those of other files: whole numbers and floating-point numbers apart from what counts
 // days or seconds, and lists apart from maps.
@@ -49427,10 +49360,6 @@ PENSTOCK_INLINE bool is_arrow_whole(const arrow_type& type) noexcept {
 }
 PENSTOCK_INLINE bool is_arrow_real(const arrow_type& type) noexcept {
   return type.format == "e" || type.format == "f" || type.format == "g";
-}
-PENSTOCK_INLINE bool is_arrow_bytes(const arrow_type& type) noexcept {
-  return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-         type.layout == arrow_layout::views;
 }
 PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
   return type.children.size() == 1 && type.format != "+m" && type.is_list();
@@ -49540,7 +49469,7 @@ PENSTOCK_INLINE std::optional<arrow_type> common_arrow_type(const arrow_type& a,
     if (format.empty()) return std::nullopt;
     return like_arrow(a, format);
   }
-  if (is_arrow_bytes(a) && is_arrow_bytes(b)) {
+  if (a.is_bytes() && b.is_bytes()) {
     const auto is_text = [](const arrow_type& one) { return one.format.ends_with('u') || one.format == "U"; };
     const bool large = a.layout == arrow_layout::bytes64 || b.layout == arrow_layout::bytes64;
     return like_arrow(a, is_text(a) && is_text(b) ? (large ? "U" : "u") : (large ? "Z" : "z"));
@@ -49660,13 +49589,203 @@ PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts,
     if (used.uses(leaf)) check_conflicts(conflicts, leaf);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_batch.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
+  if (file.format == "n") return true;
+  if (!file.dictionary.empty() && wanted.dictionary.empty())
+    return reads_unchanged(file.dictionary.front(), wanted);
+  const auto children = [&](bool named) {
+    if (file.children.size() != wanted.children.size()) return false;
+    for (std::size_t i = 0; i < file.children.size(); ++i)
+      if ((named && file.children[i].name != wanted.children[i].name) ||
+          !reads_unchanged(file.children[i], wanted.children[i]))
+        return false;
+    return true;
+  };
+  if (file.is_bytes() && wanted.is_bytes()) return true;
+  if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
+      wanted.children.size() == 1) {
+    const arrow_type &own = file.children.front(), &entry = wanted.children.front();
+    if (own.children.size() != entry.children.size()) return false;
+    for (std::size_t i = 0; i < own.children.size(); ++i)
+      if (!reads_unchanged(own.children[i], entry.children[i])) return false;
+    return true;
+  }
+  if (file.is_list() && wanted.is_list()) return children(false);
+  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
+  // Zones, and the digits of decimals, make no difference to where a value lies.
+  if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))
+    return file.format.substr(0, 3) == wanted.format.substr(0, 3);
+  if (file.format.starts_with("d:") && wanted.format.starts_with("d:")) return file.width == wanted.width;
+  return file.reads_like(wanted);
+}
+
+/// By what the numbers of a type are multiplied to count in another one's unit: days, or seconds and parts of
+/// them.
+PENSTOCK_INLINE std::int64_t arrow_time_factor(const arrow_type& file, const arrow_type& wanted) noexcept {
+  const auto per_second = [](std::string_view format) -> std::int64_t {
+    return format[2] == 's' ? 1 : format[2] == 'm' ? 1'000 : format[2] == 'u' ? 1'000'000 : 1'000'000'000;
+  };
+  if (!wanted.format.starts_with('t') || file.format == wanted.format) return 1;
+  constexpr std::int64_t seconds_of_day = 86'400;
+  return file.format == "tdD" ? seconds_of_day * per_second(wanted.format)
+                              : per_second(wanted.format) / per_second(file.format);
+}
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void time_out_of_range(const arrow_type& file,
+                                                               const arrow_type& wanted, std::int64_t value) {
+  throw error(errc::format,
+              {"the column '", wanted.name, "' has a value of ", value, " of type ", file.text(),
+               ", which is out of the range of ", wanted.text(), ", the type that it has in other files"});
+}
+
+/// A number of a cell as one of a wider type.
+template <class T>
+T widened_number(const arrow_cell& cell, const arrow_type& wanted, std::int64_t factor) {
+  if constexpr (std::integral<T>) {
+    const arrow_whole whole = whole_arrow_number(cell);
+    if (factor == 1) return static_cast<T>(whole.bits);
+    std::int64_t made = 0;
+    if (__builtin_mul_overflow(static_cast<std::int64_t>(whole.bits), factor, &made) ||
+        !std::in_range<T>(made))
+      time_out_of_range(cell.type(), wanted, static_cast<std::int64_t>(whole.bits));
+    return static_cast<T>(made);
+  } else {
+    double value = 0;
+    if (is_real(cell.type().number)) {
+      value = real_arrow_number(cell, sizeof(double));
+    } else {
+      const arrow_whole whole = whole_arrow_number(cell);
+      value = whole.negative ? static_cast<double>(static_cast<std::int64_t>(whole.bits))
+                             : static_cast<double>(whole.bits);
+    }
+    if constexpr (std::same_as<T, half>)
+      return half(static_cast<float>(value));
+    else
+      return static_cast<T>(value);
+  }
+}
+
+/// Writes a value for each row of a column with `write(cell, place)`, zeros where it is null.
+template <class Write>
+arrow_column widened_values(const arrow_column& column, const arrow_type& wanted, std::vector<buffer>& owned,
+                            const Write& write) {
+  arrow_column made;
+  made.type = &wanted;
+  made.length = column.length;
+  const std::size_t rows = to_size(column.length), width = to_size(wanted.width);
+  buffer values(rows * width), valid;
+  const bool may_be_null = column.validity != nullptr || !column.type->dictionary.empty();
+  if (may_be_null) {
+    valid.resize_for_overwrite(rows / 8 + 1);
+    std::ranges::fill(valid.span(), std::byte{0xff});
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::byte* const place = values.data() + i * width;
+    const arrow_cell cell(column, i);
+    if (!cell.is_null()) {
+      write(cell, place);
+      continue;
+    }
+    std::memset(place, 0, width);
+    valid.data()[i / 8] &= ~(std::byte{1} << (i % 8));
+  }
+  made.values = values.data();
+  if (may_be_null) made.validity = valid.data();
+  owned.push_back(std::move(values));
+  if (may_be_null) owned.push_back(std::move(valid));
+  return made;
+}
+
+template <class T>
+arrow_column widened_numbers(const arrow_column& column, const arrow_type& wanted,
+                             std::vector<buffer>& owned) {
+  const arrow_type& file = column.type->dictionary.empty() ? *column.type : column.type->dictionary.front();
+  const std::int64_t factor = arrow_time_factor(file, wanted);
+  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+    const T value = widened_number<T>(cell, wanted, factor);
+    std::memcpy(place, &value, sizeof(T));
+  });
+}
+
+PENSTOCK_INLINE arrow_column widened_flat(const arrow_column& column, const arrow_type& wanted,
+                                          std::vector<buffer>& owned) {
+  if (wanted.number == arrow_number::float16) return widened_numbers<half>(column, wanted, owned);
+  if (wanted.number == arrow_number::float32) return widened_numbers<float>(column, wanted, owned);
+  if (wanted.number == arrow_number::float64) return widened_numbers<double>(column, wanted, owned);
+  return with_whole_number(
+      wanted.number, [&]<class T>(T) { return widened_numbers<T>(column, wanted, owned); },
+      [&] {
+        // Decimals of more bytes: little-endian, of two's complement.
+        return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+          const bytes_view given = cell.bytes();
+          const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
+          std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
+          std::memcpy(place, given.data(), given.size());
+        });
+      });
+}
+
+PENSTOCK_INLINE arrow_column lacking_column(std::uint64_t rows) {
+  static const arrow_type nothing = arrow_type::of_format("n");
+  arrow_column made;
+  made.type = &nothing;
+  made.length = rows;
+  return made;
+}
+
+PENSTOCK_INLINE arrow_column widened(const arrow_column& column, const arrow_type& wanted,
+                                     std::vector<buffer>& owned) {
+  const arrow_type& file = *column.type;
+  if (reads_unchanged(file, wanted)) return column;
+  if (wanted.children.empty() || !file.dictionary.empty()) return widened_flat(column, wanted, owned);
+  arrow_column made = column;
+  if (file.layout == wanted.layout && file.width == wanted.width) made.type = &wanted;
+  if (file.format == "+m") {
+    const arrow_type& entry = wanted.children.front();
+    arrow_column& fields = made.children.front();
+    fields.type = &entry;
+    for (std::size_t i = 0; i < fields.children.size(); ++i)
+      fields.children[i] = widened(column.children.front().children[i], entry.children[i], owned);
+  } else if (file.layout == arrow_layout::record) {
+    made.children.clear();
+    for (const arrow_type& field : wanted.children) {
+      const auto at = std::ranges::find(file.children, field.name, &arrow_type::name);
+      made.children.push_back(
+          at == file.children.end()
+              ? lacking_column(column.offset + column.length)
+              : widened(column.children[static_cast<std::size_t>(at - file.children.begin())], field, owned));
+    }
+  } else {
+    made.children.front() = widened(column.children.front(), wanted.children.front(), owned);
+  }
+  return made;
+}
+
+PENSTOCK_INLINE void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted) {
+  if (reads_unchanged(*leaf.column->type, wanted)) return;
+  batch.widened.push_back(std::make_unique<arrow_column>(widened(*leaf.column, wanted, batch.owned)));
+  leaf = arrow_leaf_of(*batch.widened.back(), leaf);
+}
+
+PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows) {
+  batch.types.push_back(std::make_unique<arrow_type>(arrow_type::of_format("n")));
+  batch.types.back()->name = path.substr(path.rfind('.') + 1);
+  batch.widened.push_back(std::make_unique<arrow_column>(lacking_column(rows)));
+  batch.widened.back()->type = batch.types.back().get();
+  return arrow_leaf_of(*batch.widened.back(), {});
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/flat_table.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A table of a FlatBuffers message, in which every offset is checked before it is followed. Throws
 /// errc::format, with the offset in the message, for one that leads out of it.
@@ -49726,13 +49845,11 @@ class flat_table::vector {
   std::size_t begin_ = 0, size_ = 0, element_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/flat_table.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void flat_table::lead_out(std::size_t at) {
   throw error(errc::format, "the message's metadata lead out of it: the file is damaged").at_offset(at);
@@ -49803,13 +49920,11 @@ PENSTOCK_INLINE flat_table flat_table::vector::table(std::size_t i) const {
   return flat_table(message_, flat_table::follow(message_, begin_ + i * element_));
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/ipc_file.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where a message of Arrow's IPC lies in its file.
 struct ipc_place {
@@ -49867,8 +49982,7 @@ struct ipc_message {
 /// The columns that a schema describes, as the children of a struct.
 [[nodiscard]] arrow_type ipc_schema(const flat_table& schema, std::int16_t version);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/ipc_file.ipp
 
@@ -50263,8 +50377,7 @@ PENSTOCK_INLINE const arrow_type* ipc_file::dictionary_type(std::int64_t id) con
 
 // ---- penstock/source/tables/ipc_batches.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
 struct ipc_files : known_files {
@@ -50329,8 +50442,7 @@ class ipc_batches {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/files/parallel.hpp
 
@@ -50480,250 +50592,6 @@ class loaded_once {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tables/arrow_widen.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Whether values of a file's type are read like those of `wanted`, which `common_arrow_type` made of it, as
-/// they lie there: texts in any encoding, lists of any offsets, and null.
-[[nodiscard]] bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept;
-
-/// A column with its values as those of `wanted`, which `common_arrow_type` made of its type and which must
-/// live as long as the column. Buffers that are the same are shared; others are made in `owned`. Throws
-/// errc::format for a time that does not fit the finer unit.
-[[nodiscard]] arrow_column widened(const arrow_column& column, const arrow_type& wanted,
-                                   std::vector<buffer>& owned);
-
-/// Replaces a leaf of a batch by its values as those of `wanted`, if they are others.
-void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
-
-/// The leaf of a column, by its path, that a file lacks: null in all rows.
-[[nodiscard]] arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/arrow_widen.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
-  if (file.format == "n") return true;
-  if (!file.dictionary.empty() && wanted.dictionary.empty())
-    return reads_unchanged(file.dictionary.front(), wanted);
-  const auto children = [&](bool named) {
-    if (file.children.size() != wanted.children.size()) return false;
-    for (std::size_t i = 0; i < file.children.size(); ++i)
-      if ((named && file.children[i].name != wanted.children[i].name) ||
-          !reads_unchanged(file.children[i], wanted.children[i]))
-        return false;
-    return true;
-  };
-  const auto is_bytes = [](const arrow_type& one) {
-    return one.layout == arrow_layout::bytes32 || one.layout == arrow_layout::bytes64 ||
-           one.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(wanted)) return true;
-  if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
-      wanted.children.size() == 1) {
-    const arrow_type &own = file.children.front(), &entry = wanted.children.front();
-    if (own.children.size() != entry.children.size()) return false;
-    for (std::size_t i = 0; i < own.children.size(); ++i)
-      if (!reads_unchanged(own.children[i], entry.children[i])) return false;
-    return true;
-  }
-  if (file.is_list() && wanted.is_list()) return children(false);
-  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
-  // Zones, and the digits of decimals, make no difference to where a value lies.
-  if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))
-    return file.format.substr(0, 3) == wanted.format.substr(0, 3);
-  if (file.format.starts_with("d:") && wanted.format.starts_with("d:")) return file.width == wanted.width;
-  return file.reads_like(wanted);
-}
-
-/// By what the numbers of a type are multiplied to count in another one's unit: days, or seconds and parts of
-/// them.
-PENSTOCK_INLINE std::int64_t arrow_time_factor(const arrow_type& file, const arrow_type& wanted) noexcept {
-  const auto per_second = [](std::string_view format) -> std::int64_t {
-    return format[2] == 's' ? 1 : format[2] == 'm' ? 1'000 : format[2] == 'u' ? 1'000'000 : 1'000'000'000;
-  };
-  if (!wanted.format.starts_with('t') || file.format == wanted.format) return 1;
-  constexpr std::int64_t seconds_of_day = 86'400;
-  return file.format == "tdD" ? seconds_of_day * per_second(wanted.format)
-                              : per_second(wanted.format) / per_second(file.format);
-}
-
-[[noreturn, gnu::cold]] PENSTOCK_INLINE void time_out_of_range(const arrow_type& file,
-                                                               const arrow_type& wanted, std::int64_t value) {
-  throw error(errc::format,
-              {"the column '", wanted.name, "' has a value of ", value, " of type ", file.text(),
-               ", which is out of the range of ", wanted.text(), ", the type that it has in other files"});
-}
-
-/// A number of a cell as one of a wider type.
-template <class T>
-T widened_number(const arrow_cell& cell, const arrow_type& wanted, std::int64_t factor) {
-  if constexpr (std::integral<T>) {
-    const arrow_whole whole = whole_arrow_number(cell);
-    if (factor == 1) return static_cast<T>(whole.bits);
-    std::int64_t made = 0;
-    if (__builtin_mul_overflow(static_cast<std::int64_t>(whole.bits), factor, &made) ||
-        !std::in_range<T>(made))
-      time_out_of_range(cell.type(), wanted, static_cast<std::int64_t>(whole.bits));
-    return static_cast<T>(made);
-  } else {
-    const arrow_number stored = cell.type().number;
-    const bool is_real =
-        stored == arrow_number::float16 || stored == arrow_number::float32 || stored == arrow_number::float64;
-    double value = 0;
-    if (is_real) {
-      value = real_arrow_number(cell, sizeof(double));
-    } else {
-      const arrow_whole whole = whole_arrow_number(cell);
-      value = whole.negative ? static_cast<double>(static_cast<std::int64_t>(whole.bits))
-                             : static_cast<double>(whole.bits);
-    }
-    if constexpr (std::same_as<T, half>)
-      return half(static_cast<float>(value));
-    else
-      return static_cast<T>(value);
-  }
-}
-
-/// Writes a value for each row of a column with `write(cell, place)`, zeros where it is null.
-template <class Write>
-arrow_column widened_values(const arrow_column& column, const arrow_type& wanted, std::vector<buffer>& owned,
-                            const Write& write) {
-  arrow_column made;
-  made.type = &wanted;
-  made.length = column.length;
-  const std::size_t rows = to_size(column.length), width = to_size(wanted.width);
-  buffer values(rows * width), valid;
-  const bool may_be_null = column.validity != nullptr || !column.type->dictionary.empty();
-  if (may_be_null) {
-    valid.resize_for_overwrite(rows / 8 + 1);
-    std::ranges::fill(valid.span(), std::byte{0xff});
-  }
-  for (std::size_t i = 0; i < rows; ++i) {
-    std::byte* const place = values.data() + i * width;
-    const arrow_cell cell(column, i);
-    if (!cell.is_null()) {
-      write(cell, place);
-      continue;
-    }
-    std::memset(place, 0, width);
-    valid.data()[i / 8] &= ~(std::byte{1} << (i % 8));
-  }
-  made.values = values.data();
-  if (may_be_null) made.validity = valid.data();
-  owned.push_back(std::move(values));
-  if (may_be_null) owned.push_back(std::move(valid));
-  return made;
-}
-
-template <class T>
-arrow_column widened_numbers(const arrow_column& column, const arrow_type& wanted,
-                             std::vector<buffer>& owned) {
-  const arrow_type& file = column.type->dictionary.empty() ? *column.type : column.type->dictionary.front();
-  const std::int64_t factor = arrow_time_factor(file, wanted);
-  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
-    const T value = widened_number<T>(cell, wanted, factor);
-    std::memcpy(place, &value, sizeof(T));
-  });
-}
-
-PENSTOCK_INLINE arrow_column widened_flat(const arrow_column& column, const arrow_type& wanted,
-                                          std::vector<buffer>& owned) {
-  switch (wanted.number) {
-    case arrow_number::int8:
-      return widened_numbers<std::int8_t>(column, wanted, owned);
-    case arrow_number::int16:
-      return widened_numbers<std::int16_t>(column, wanted, owned);
-    case arrow_number::int32:
-      return widened_numbers<std::int32_t>(column, wanted, owned);
-    case arrow_number::int64:
-      return widened_numbers<std::int64_t>(column, wanted, owned);
-    case arrow_number::uint8:
-      return widened_numbers<std::uint8_t>(column, wanted, owned);
-    case arrow_number::uint16:
-      return widened_numbers<std::uint16_t>(column, wanted, owned);
-    case arrow_number::uint32:
-      return widened_numbers<std::uint32_t>(column, wanted, owned);
-    case arrow_number::uint64:
-      return widened_numbers<std::uint64_t>(column, wanted, owned);
-    case arrow_number::float16:
-      return widened_numbers<half>(column, wanted, owned);
-    case arrow_number::float32:
-      return widened_numbers<float>(column, wanted, owned);
-    case arrow_number::float64:
-      return widened_numbers<double>(column, wanted, owned);
-    case arrow_number::none:
-      break;
-  }
-  // Decimals of more bytes: little-endian, of two's complement.
-  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
-    const bytes_view given = cell.bytes();
-    const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
-    std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
-    std::memcpy(place, given.data(), given.size());
-  });
-}
-
-PENSTOCK_INLINE arrow_column lacking_column(std::uint64_t rows) {
-  static const arrow_type nothing = arrow_type::of_format("n");
-  arrow_column made;
-  made.type = &nothing;
-  made.length = rows;
-  return made;
-}
-
-PENSTOCK_INLINE arrow_column widened(const arrow_column& column, const arrow_type& wanted,
-                                     std::vector<buffer>& owned) {
-  const arrow_type& file = *column.type;
-  if (reads_unchanged(file, wanted)) return column;
-  if (wanted.children.empty() || !file.dictionary.empty()) return widened_flat(column, wanted, owned);
-  arrow_column made = column;
-  if (file.layout == wanted.layout && file.width == wanted.width) made.type = &wanted;
-  if (file.format == "+m") {
-    const arrow_type& entry = wanted.children.front();
-    arrow_column& fields = made.children.front();
-    fields.type = &entry;
-    for (std::size_t i = 0; i < fields.children.size(); ++i)
-      fields.children[i] = widened(column.children.front().children[i], entry.children[i], owned);
-  } else if (file.layout == arrow_layout::record) {
-    made.children.clear();
-    for (const arrow_type& field : wanted.children) {
-      const auto at = std::ranges::find(file.children, field.name, &arrow_type::name);
-      made.children.push_back(
-          at == file.children.end()
-              ? lacking_column(column.offset + column.length)
-              : widened(column.children[static_cast<std::size_t>(at - file.children.begin())], field, owned));
-    }
-  } else {
-    made.children.front() = widened(column.children.front(), wanted.children.front(), owned);
-  }
-  return made;
-}
-
-PENSTOCK_INLINE void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted) {
-  if (reads_unchanged(*leaf.column->type, wanted)) return;
-  batch.widened.push_back(std::make_unique<arrow_column>(widened(*leaf.column, wanted, batch.owned)));
-  leaf = arrow_leaf_of(*batch.widened.back(), leaf);
-}
-
-PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows) {
-  batch.types.push_back(std::make_unique<arrow_type>(arrow_type::of_format("n")));
-  batch.types.back()->name = path.substr(path.rfind('.') + 1);
-  batch.widened.push_back(std::make_unique<arrow_column>(lacking_column(rows)));
-  batch.widened.back()->type = batch.types.back().get();
-  return arrow_leaf_of(*batch.widened.back(), {});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/files/shared_loop.hpp
 
 namespace penstock::inline v0_1 {
@@ -50785,8 +50653,7 @@ inline void shared_loop::end() {
 
 // ---- penstock/source/tables/batch_cache.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Batches in memory that all workers of a run share, up to a limit of bytes: those used last, and if they
 /// are asked for one after another, the first ones, which are there at the next epoch. Each one is
@@ -50837,13 +50704,11 @@ class batch_cache {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/batch_cache.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct batch_cache::state {
   struct entry {
@@ -50998,14 +50863,12 @@ PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t whic
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/ipc_batches.ipp
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
@@ -51498,13 +51361,11 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
   return state_->kept.find(shard);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_member.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
 class arrow_member_value {
@@ -51541,15 +51402,7 @@ class arrow_member_value {
   std::uint64_t row_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/arrow_member.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
+inline std::uint64_t arrow_member_value::size() const {
   const arrow_cell found = cell();
   switch (found.type().layout) {
     case arrow_layout::bytes32:
@@ -51562,18 +51415,17 @@ PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
   }
 }
 
-PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
+inline void arrow_member_value::read_into(mutable_bytes into) const {
   const bytes_view found = finish();
   if (into.size() != found.size())
     throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
   if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
 }
 
-PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+inline void arrow_member_value::check_codec(std::string_view) const {
   const arrow_cell found = cell();
   const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
-                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.is_bytes() ||
                          (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
   if (!has_bytes)
     throw error(errc::format,
@@ -51585,10 +51437,9 @@ PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
                                 "arrow_value<std::optional<bytes>>"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tables/prefetch_arrow.hpp
+// ---- penstock/source/tables/arrow_rows.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -51621,13 +51472,6 @@ namespace penstock::inline v0_1::detail {
   if (begin >= end || end > column.bytes) return {};
   return {column.values + begin, end - begin};
 }
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tables/arrow_rows.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 /// What a worker keeps from row to row.
 struct arrow_row_memory {
@@ -51875,8 +51719,7 @@ class arrow_rows {
   std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/where.hpp
 
@@ -52162,12 +52005,9 @@ PENSTOCK_INLINE const arrow_type& type_of_values(const arrow_type& type) {
 PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type& given)
     : test_(test), real_(false) {
   const arrow_type& type = type_of_values(given);
-  const bool text = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-                    type.layout == arrow_layout::views ||
-                    (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
+  const bool text = type.is_bytes() || (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
   const bool number = type.layout == arrow_layout::bits || type.number != arrow_number::none;
-  real_ = type.number == arrow_number::float16 || type.number == arrow_number::float32 ||
-          type.number == arrow_number::float64;
+  real_ = detail::is_real(type.number);
   for (const column_constant& one : test.values()) {
     if (!text && !number)
       throw error(errc::argument, {"where compares no values of type ", type.text(), ", which the column '",
@@ -52207,34 +52047,14 @@ PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_co
       return order_of_reals(static_cast<double>(number), value.real());
     return order_of_numbers(number < T{}, static_cast<std::uint64_t>(number), value.negative(), value.bits());
   };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return whole(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return whole(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return whole(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return whole(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return whole(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return whole(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return whole(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return whole(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return order_of_reals(static_cast<double>(static_cast<float>(cell.number<half>())), value.real());
-    case arrow_number::float32:
-      return order_of_reals(static_cast<double>(cell.number<float>()), value.real());
-    case arrow_number::float64:
-      return order_of_reals(cell.number<double>(), value.real());
-    default:
-      break;
-  }
-  if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
-  return order_of_texts(text_of(cell.bytes()), value.text());
+  if (detail::is_real(cell.type().number))
+    return order_of_reals(detail::real_arrow_number(cell, sizeof(double)), value.real());
+  return detail::with_whole_number(
+      cell.type().number, [&]<class T>(T) { return whole(cell.number<T>()); },
+      [&] {
+        if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
+        return order_of_texts(text_of(cell.bytes()), value.text());
+      });
 }
 
 PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {
@@ -52708,8 +52528,7 @@ template <unpacker... Unpack>
 
 // ---- penstock/source/tables/arrow_import.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type that a schema of another library describes. Throws errc::argument for one that describes none.
 [[nodiscard]] arrow_type import_arrow_schema(const arrow_abi::schema& given);
@@ -52787,14 +52606,12 @@ class arrow_stream_reader {
   bool started_ = false, ended_ = false;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_import.ipp
 
 // Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void bad_arrow(std::initializer_list<piece> what) {
   throw error(errc::argument, what);
@@ -52817,8 +52634,7 @@ PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, st
   if (made.is_list() && made.children.size() != 1)
     bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
   if (given.dictionary != nullptr) {
-    if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
-        made.number == arrow_number::float32 || made.number == arrow_number::float64)
+    if (made.number == arrow_number::none || is_real(made.number))
       bad_arrow({"the dictionary of the column '", name, "' is numbered by no whole numbers"});
     made.dictionary.push_back(import_arrow_field(*given.dictionary, depth + 1));
     made.dictionary.front().name = name;
@@ -53017,8 +52833,7 @@ PENSTOCK_INLINE void arrow_stream_reader::seek(source_mark place) {
   row_ = place.sample;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/arrow_stream.hpp
 
@@ -53124,201 +52939,6 @@ template <detail::makes_array_streams Make>
          detail::move_array_stream(made, into);
        }});
 }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/joined/joinable.hpp
-
-/// Which sources `mix`, `zip` and `concat` can join.
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct joins_no_source {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: mix, zip and concat join sources, and sources with stages; one argument is something "
-        "else; wrap a container in from(...)");
-  }
-};
-struct joins_forward {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: mix, zip and concat compute with positions, and one of these sources can only "
-                  "be read forward; use a source with an index");
-  }
-};
-struct joins_sharded {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
-                  "world) once, after it");
-  }
-};
-struct joins_batched {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
-  }
-};
-struct joins_cursor {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
-                  "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
-  }
-};
-struct joins_filter {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
-                  "there are; write it after them");
-  }
-};
-struct joins_annotation {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: inside mix, zip and concat the only annotation allowed is seed(n); workers, "
-                  "prefetch, memory and the like apply to the whole run, write them after it");
-  }
-};
-struct joins_bad_samples {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
-                  "whole run, write it after them");
-  }
-};
-struct joins_nothing {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-template <class... Stages>
-consteval bool annotates(const pack<Stages...>*) {
-  return ((part_of_kind<Stages, annotation_tag> && !seed_annotation<Stages>) || ...);
-}
-template <class T>
-inline constexpr bool annotates_a_run = false;
-template <part_of_kind<plan_tag> T>
-inline constexpr bool annotates_a_run<T> = annotates(static_cast<const typename T::stages_type*>(nullptr));
-
-/// The mistake in joining T, or `none`.
-template <class T>
-consteval auto wrong_to_join() {
-  if constexpr (!begun<T>) {
-    return mistakes::joins_no_source{};
-  } else {
-    constexpr chain_facts f = plan_context<T>::type::facts;
-    if constexpr (f.batched)
-      return mistakes::joins_batched{};
-    else if constexpr (f.sharded)
-      return mistakes::joins_sharded{};
-    else if constexpr (f.cursor)
-      return mistakes::joins_cursor{};
-    else if constexpr (f.decided)
-      return mistakes::joins_filter{};
-    else if constexpr (f.forward)
-      return mistakes::joins_forward{};
-    else if constexpr (f.bad_samples)
-      return mistakes::joins_bad_samples{};
-    else if constexpr (annotates_a_run<T>)
-      return mistakes::joins_annotation{};
-    else
-      return mistakes::none{};
-  }
-}
-/// The first mistake among the sources to be joined.
-template <class... Ts>
-struct wrong_join : first_mistake<decltype(wrong_to_join<Ts>())...> {};
-template <>
-struct wrong_join<> {
-  using type = mistakes::joins_nothing;
-};
-/// The first mistake among the sources in packs: the arguments of a joint, without its options.
-template <class... Packs>
-struct wrong_join_of_packs;
-template <class... Ts>
-struct wrong_join_of_packs<pack<Ts...>> : wrong_join<Ts...> {};
-template <class... Ts, class... Us, class... Rest>
-struct wrong_join_of_packs<pack<Ts...>, pack<Us...>, Rest...>
-    : wrong_join_of_packs<pack<Ts..., Us...>, Rest...> {};
-template <bool IsOption, class T>
-using pack_unless = std::conditional_t<IsOption, pack<>, pack<T>>;
-
-template <class T>
-[[nodiscard]] auto as_plan(const T& x) {
-  if constexpr (part_of_kind<T, plan_tag>)
-    return x;
-  else
-    return plan<T>(x);
-}
-template <class T>
-using plan_for = decltype(as_plan(std::declval<const T&>()));
-/// The plan of an argument in a pack, or an empty pack for an option.
-template <bool IsOption, class T>
-[[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
-  if constexpr (IsOption)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
-
-/// What `make` makes of arguments, unless one of them is what an earlier mistake left, or `Wrong` is a
-/// mistake. `make` is a generic lambda, so that it is not looked into then.
-template <class Wrong, class Make, class... Args>
-[[nodiscard]] auto unless_wrong(Make&& make, const Args&... args) {
-  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-    return ill_formed{};
-  } else if constexpr (!is_right<Wrong>) {
-    Wrong::template explain<void>();
-    return ill_formed{};
-  } else {
-    return make(args...);
-  }
-}
-
-/// The guarantees that the joined source loses: those that any of its plans has lost.
-template <class... Plans>
-consteval guarantee_set lost_by_joined() {
-  guarantee_set lost;
-  ((lost = lost.with(Plans::context::facts.lost)), ...);
-  return lost;
-}
-
-/// Whether number i names a different sample in each epoch, or depends on more than the data.
-template <class Source, class... Stages>
-consteval bool renumbers(const plan<Source, Stages...>*) {
-  return renumbering_source<Source> || (part_of_kind<Stages, order_tag> || ...);
-}
-template <class Plan>
-inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -53502,8 +53122,186 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct elements_differ {
-  using penstock_mistake = about_element_tag;
+struct joins_no_source : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: mix, zip and concat join sources, and sources with stages; one argument is something "
+        "else; wrap a container in from(...)");
+  }
+};
+struct joins_forward : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix, zip and concat compute with positions, and one of these sources can only "
+                  "be read forward; use a source with an index");
+  }
+};
+struct joins_sharded : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
+                  "world) once, after it");
+  }
+};
+struct joins_batched : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
+  }
+};
+struct joins_cursor : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
+                  "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
+  }
+};
+struct joins_filter : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
+                  "there are; write it after them");
+  }
+};
+struct joins_annotation : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: inside mix, zip and concat the only annotation allowed is seed(n); workers, "
+                  "prefetch, memory and the like apply to the whole run, write them after it");
+  }
+};
+struct joins_bad_samples : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
+                  "whole run, write it after them");
+  }
+};
+struct joins_nothing : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class... Stages>
+consteval bool annotates(const pack<Stages...>*) {
+  return ((part_of_kind<Stages, annotation_tag> && !seed_annotation<Stages>) || ...);
+}
+template <class T>
+inline constexpr bool annotates_a_run = false;
+template <part_of_kind<plan_tag> T>
+inline constexpr bool annotates_a_run<T> = annotates(static_cast<const typename T::stages_type*>(nullptr));
+
+/// The mistake in joining T, or `none`.
+template <class T>
+consteval auto wrong_to_join() {
+  if constexpr (!begun<T>) {
+    return mistakes::joins_no_source{};
+  } else {
+    constexpr chain_facts f = plan_context<T>::type::facts;
+    if constexpr (f.batched)
+      return mistakes::joins_batched{};
+    else if constexpr (f.sharded)
+      return mistakes::joins_sharded{};
+    else if constexpr (f.cursor)
+      return mistakes::joins_cursor{};
+    else if constexpr (f.decided)
+      return mistakes::joins_filter{};
+    else if constexpr (f.forward)
+      return mistakes::joins_forward{};
+    else if constexpr (f.bad_samples)
+      return mistakes::joins_bad_samples{};
+    else if constexpr (annotates_a_run<T>)
+      return mistakes::joins_annotation{};
+    else
+      return mistakes::none{};
+  }
+}
+/// The first mistake among the sources to be joined.
+template <class... Ts>
+struct wrong_join : first_mistake<decltype(wrong_to_join<Ts>())...> {};
+template <>
+struct wrong_join<> {
+  using type = mistakes::joins_nothing;
+};
+/// The first mistake among the sources in packs: the arguments of a joint, without its options.
+template <class... Packs>
+struct wrong_join_of_packs;
+template <class... Ts>
+struct wrong_join_of_packs<pack<Ts...>> : wrong_join<Ts...> {};
+template <class... Ts, class... Us, class... Rest>
+struct wrong_join_of_packs<pack<Ts...>, pack<Us...>, Rest...>
+    : wrong_join_of_packs<pack<Ts..., Us...>, Rest...> {};
+template <bool IsOption, class T>
+using pack_unless = std::conditional_t<IsOption, pack<>, pack<T>>;
+
+template <class T>
+[[nodiscard]] auto as_plan(const T& x) {
+  if constexpr (part_of_kind<T, plan_tag>)
+    return x;
+  else
+    return plan<T>(x);
+}
+template <class T>
+using plan_for = decltype(as_plan(std::declval<const T&>()));
+/// The plan of an argument in a pack, or an empty pack for an option.
+template <bool IsOption, class T>
+[[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
+  if constexpr (IsOption)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+
+/// What `make` makes of arguments, unless one of them is what an earlier mistake left, or `Wrong` is a
+/// mistake. `make` is a generic lambda, so that it is not looked into then.
+template <class Wrong, class Make, class... Args>
+[[nodiscard]] auto unless_wrong(Make&& make, const Args&... args) {
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (!is_right<Wrong>) {
+    Wrong::template explain<void>();
+    return ill_formed{};
+  } else {
+    return make(args...);
+  }
+}
+
+/// The guarantees that the joined source loses: those that any of its plans has lost.
+template <class... Plans>
+consteval guarantee_set lost_by_joined() {
+  guarantee_set lost;
+  ((lost = lost.with(Plans::context::facts.lost)), ...);
+  return lost;
+}
+
+/// Whether number i names a different sample in each epoch, or depends on more than the data.
+template <class Source, class... Stages>
+consteval bool renumbers(const plan<Source, Stages...>*) {
+  return renumbering_source<Source> || (part_of_kind<Stages, order_tag> || ...);
+}
+template <class Plan>
+inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
+
+}  // namespace detail
+
+namespace mistakes {
+
+struct elements_differ : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -53929,7 +53727,29 @@ namespace detail {
 struct concat_starts {
   std::vector<std::uint64_t> firsts{0}, starts{0};
 };
-[[nodiscard, gnu::cold]] concat_starts starts_of_joined(const std::vector<order_input>& sources);
+[[nodiscard, gnu::cold]] inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
+  concat_starts made;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const order_input& each = sources[k];
+    const std::uint64_t first = made.firsts.back();
+    if (each.size > maximum - first) {
+      throw error(errc::argument,
+                  {"source ", k,
+                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
+                   "repeat() after concat"})
+          .in_stage("concat");
+    }
+    made.firsts.push_back(first + each.size);
+    if (each.starts) {
+      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
+    } else if (each.size != 0) {
+      made.starts.push_back(first + each.size);
+    }
+  }
+  if (made.starts.size() == 1) made.starts.push_back(0);
+  return made;
+}
 
 /// The samples of a concat.
 class places_in_turn {
@@ -54020,34 +53840,6 @@ struct concat_fn {
 ///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
 ///                   shuffle(seed(7), window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
-
-namespace detail {
-
-inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
-  concat_starts made;
-  for (std::size_t k = 0; k < sources.size(); ++k) {
-    const order_input& each = sources[k];
-    const std::uint64_t first = made.firsts.back();
-    if (each.size > maximum - first) {
-      throw error(errc::argument,
-                  {"source ", k,
-                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
-                   "repeat() after concat"})
-          .in_stage("concat");
-    }
-    made.firsts.push_back(first + each.size);
-    if (each.starts) {
-      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
-    } else if (each.size != 0) {
-      made.starts.push_back(first + each.size);
-    }
-  }
-  if (made.starts.size() == 1) made.starts.push_back(0);
-  return made;
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -56477,8 +56269,7 @@ template <detail::pattern_text Text>
 
 // ---- penstock/source/rows/idx_file.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The code of type `T` in IDX files, or 0 if they have none.
 template <class T>
@@ -56517,21 +56308,8 @@ struct idx_file {
 /// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
 /// them exactly.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
-
-template <class T>
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
-  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/idx_file.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes) {
+[[nodiscard]] inline idx_file parse_idx(buffer bytes, std::string path, unsigned code,
+                                        std::size_t number_bytes) {
   const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
@@ -56579,6 +56357,11 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
   file.bytes = std::move(bytes);
   file.path = std::move(path);
   return file;
+}
+
+template <class T>
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
+  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -56801,8 +56584,7 @@ class mapped_paths {
 
 // ---- penstock/source/text/line_files.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The positions of the lines of a file: the offset of every `group`-th line, so that 64 short lines or
 /// 4 KiB of longer ones share an entry.
@@ -56858,13 +56640,11 @@ struct line_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/text/line_files.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 inline bool is_blank_line(std::string_view line) noexcept {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -56979,8 +56759,7 @@ PENSTOCK_INLINE std::string line_files::describe() const {
   return line;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/lines.hpp
 
@@ -57140,8 +56919,7 @@ template <detail::pattern_text Text>
 
 // ---- penstock/source/rows/row_files.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
 /// `described` is the offset of its description.
@@ -57265,13 +57043,11 @@ inline void row_files::read(storage_facts where, session_view session, const ext
           .at_offset(rows[i].described);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/row_source.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
@@ -57321,13 +57097,11 @@ class row_source : public record_files<row_layout<Format, T, Lengths...>, Storag
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/stored_npy.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A type in the notation of npy files: "f4" has kind 'f' and 4 bytes.
 struct npy_type {
@@ -57342,28 +57116,13 @@ struct npy_type {
         "your own specialise penstock::npy_kind");
     return {npy_kind<T>, sizeof(T)};
   }
-  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string name() const { return detail::text({kind, size}); }
   friend bool operator==(const npy_type&, const npy_type&) = default;
 };
 
-/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
-/// from the beginning of the range.
-[[nodiscard]] stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
-                                        std::uint64_t size, npy_type wanted);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/stored_npy.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
-
 // The number of bytes to read for the header, if the file is npy; a length in `start` beyond a bound
 // throws.
-PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
+inline std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
   constexpr std::uint64_t recognised = 512;  // enough to say what another file is
   if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
@@ -57377,7 +57136,7 @@ PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   return length + (wide ? 12 : 10);
 }
 
-PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
+inline void check_npy_rows(const npy_header& header, npy_type wanted) {
   const std::string descr(header.descr);
   if (header.kind != wanted.kind || header.item_size != wanted.size)
     throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", wanted.kind, wanted.size,
@@ -57392,8 +57151,10 @@ PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
         .at_offset(8);
 }
 
-PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
-                                          std::uint64_t size, npy_type wanted) {
+/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
+/// from the beginning of the range.
+[[nodiscard]] inline stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
+                                               std::uint64_t size, npy_type wanted) {
   const object_bytes start = session.range(object, begin, std::min<std::uint64_t>(size, 12));
   const object_bytes whole = session.range(object, begin, std::min(size, npy_header_length(start)));
   const npy_header header = read_npy_header(whole);
@@ -57408,8 +57169,7 @@ PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object
   return {header.shape, begin + header.data_offset, begin + 8, swapped};
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/npy_rows.hpp
 
@@ -57465,32 +57225,6 @@ template <class T, std::uint64_t... Lengths>
   return npy_row_source<T, mapped_file, Lengths...>(std::move(paths).files());
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/zip_directory.hpp
-
-/// The members of numpy's npz files that lie there uncompressed.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The bytes of a member of a zip archive.
-struct zip_member {
-  std::uint64_t begin = 0, size = 0;
-};
-
-/// The member called `name`, or else `name` plus ".npy", as numpy looks for arrays. Throws `errc::missing`,
-/// with the names of the members, if there is neither.
-[[nodiscard]] zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
-                                        std::string_view name);
-
-/// The names of the arrays, as numpy calls them.
-[[nodiscard]] std::vector<std::string> zip_arrays(session_view session, object_id object, std::uint64_t size);
-
-/// The rows of the array in the member that `find_zip_array` finds.
-[[nodiscard]] stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
-                                        std::string_view name, npy_type wanted);
-
-}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/layouts/zip_archive.hpp
@@ -57771,10 +57505,15 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/rows/zip_directory.ipp
+// ---- penstock/source/rows/zip_directory.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+/// The members of numpy's npz files that lie there uncompressed.
+namespace penstock::inline v0_1::detail {
+
+/// The bytes of a member of a zip archive.
+struct zip_member {
+  std::uint64_t begin = 0, size = 0;
+};
 
 // An object that is an archive.
 struct stored_archive {
@@ -57792,8 +57531,10 @@ struct stored_archive {
   }
 };
 
-PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
-                                          std::string_view name) {
+/// The member called `name`, or else `name` plus ".npy", as numpy looks for arrays. Throws `errc::missing`,
+/// with the names of the members, if there is neither.
+[[nodiscard]] inline zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
+                                               std::string_view name) {
   const stored_archive stored{session, object};
   zip_archive archive(stored.bytes(), size);
   const std::optional<zip_entry> found = archive.find(name);
@@ -57812,8 +57553,9 @@ PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object
   return {found->begin, found->unpacked};
 }
 
-PENSTOCK_INLINE std::vector<std::string> zip_arrays(session_view session, object_id object,
-                                                    std::uint64_t size) {
+/// The names of the arrays, as numpy calls them.
+[[nodiscard]] inline std::vector<std::string> zip_arrays(session_view session, object_id object,
+                                                         std::uint64_t size) {
   const stored_archive stored{session, object};
   std::vector<std::string> names;
   zip_archive archive(stored.bytes(), size);
@@ -57821,8 +57563,9 @@ PENSTOCK_INLINE std::vector<std::string> zip_arrays(session_view session, object
   return names;
 }
 
-PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
-                                          std::string_view name, npy_type wanted) {
+/// The rows of the array in the member that `find_zip_array` finds.
+[[nodiscard]] inline stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
+                                               std::string_view name, npy_type wanted) {
   const zip_member member = find_zip_array(session, object, size, name);
   try {
     return find_npy_rows(session, object, member.begin, member.size, wanted);
@@ -57833,8 +57576,7 @@ PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/npz_rows.hpp
 
@@ -57893,8 +57635,7 @@ template <class T, std::uint64_t... Lengths>
 // ---- penstock/source/rows/format_types.hpp
 
 /// What formats of numbers have in common: a source for each type.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
@@ -57915,31 +57656,18 @@ struct sources_of_types<pack<Ts...>, Source, Storage> {
 
 using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/idx_listing.hpp
 
 /// IDX files among what is listed, for the formats that read them.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 template <class T, class>
 using idx_source_of = idx_source<T>;
 
 /// Whether the header matches the size.
-[[nodiscard]] bool is_idx(const listed_files& some);
-[[noreturn, gnu::cold]] void several_idx_files(const dataset_listing& there);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/idx_listing.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE bool is_idx(const listed_files& some) {
+[[nodiscard]] inline bool is_idx(const listed_files& some) {
   if (some.head.size() < 8 || !some.begins({"\0\0", 2})) return false;
   const bytes_view head = bytes_of(some.head);
   const auto code = std::to_integer<unsigned>(head[2]), rank = std::to_integer<unsigned>(head[3]);
@@ -57958,21 +57686,19 @@ PENSTOCK_INLINE bool is_idx(const listed_files& some) {
   return bytes + 4 + 4 * rank == some.size;
 }
 
-PENSTOCK_INLINE void several_idx_files(const dataset_listing& there) {
+[[noreturn, gnu::cold]] inline void several_idx_files(const dataset_listing& there) {
   throw error(errc::argument, {"found ", there.describe(),
                                ": an IDX file is one array, so name one, or write "
                                "idx(images, labels)"})
       .in_file(there.path());
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/token_files.hpp
 
 /// The layouts of token files, with their headers checked against their sizes.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class token_format { raw, llmc, megatron, litdata };
 
@@ -58046,8 +57772,7 @@ struct token_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/files/little_endian.hpp
 
@@ -58068,8 +57793,7 @@ template <std::unsigned_integral N>
 
 // ---- penstock/source/rows/token_files.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // The tokens within a file.
 struct token_range {
@@ -58403,8 +58127,7 @@ PENSTOCK_INLINE std::string token_files::describe() const {
                        window.within_documents ? ", within documents" : ""});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tokens.hpp
 
@@ -63401,8 +63124,7 @@ class mix_source
 
 namespace mistakes {
 
-struct mix_without_weights {
-  using penstock_mistake = about_expression_tag;
+struct mix_without_weights : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -63410,8 +63132,7 @@ struct mix_without_weights {
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
-struct mix_list_and_more {
-  using penstock_mistake = about_expression_tag;
+struct mix_list_and_more : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -63419,8 +63140,7 @@ struct mix_list_and_more {
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
-struct mix_option_twice {
-  using penstock_mistake = about_expression_tag;
+struct mix_option_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -63540,8 +63260,7 @@ inline constexpr detail::mix_fn mix{};
 
 // ---- penstock/source/rows/range_source.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Places of rows in local files, for `record_files`. `Format` is as for `row_source`; `wanted` is the shape
 /// of a row, or null.
@@ -63615,8 +63334,7 @@ class range_source : public record_files<range_layout<Format, T>, file, range_so
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/npy_ranges.hpp
 
@@ -63671,7 +63389,20 @@ namespace detail {
 
 /// The rows of a file without a header, of so many bytes each. Throws `errc::format` if it does not end with
 /// a row.
-[[nodiscard]] stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item);
+[[nodiscard]] inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
+  const std::uint64_t elements = row.elements();
+  if (row.rank() == extents::max_rank || elements == 0 ||
+      elements > std::numeric_limits<std::uint64_t>::max() / item)
+    throw error(errc::argument, {"rows of shape ", to_string(row),
+                                 " are no rows of a file; write the shape of one row, as in "
+                                 "raw_ranges<float>(pattern, extents(128))"});
+  const std::uint64_t row_bytes = elements * item;
+  if (size % row_bytes != 0)
+    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
+                               ": either it is cut, or its rows are not of shape ", to_string(row)})
+        .at_offset(size - size % row_bytes);
+  return {row.prepend(size / row_bytes), 0, 0, false};
+}
 
 template <class T>
 struct raw_range_format {
@@ -63712,25 +63443,6 @@ template <class T>
                 "penstock: raw_ranges<T> needs numbers, or other trivially copyable values");
   return {detail::files_of(std::string(pattern)), {row}, &row};
 }
-
-namespace detail {
-
-inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
-  const std::uint64_t elements = row.elements();
-  if (row.rank() == extents::max_rank || elements == 0 ||
-      elements > std::numeric_limits<std::uint64_t>::max() / item)
-    throw error(errc::argument, {"rows of shape ", to_string(row),
-                                 " are no rows of a file; write the shape of one row, as in "
-                                 "raw_ranges<float>(pattern, extents(128))"});
-  const std::uint64_t row_bytes = elements * item;
-  if (size % row_bytes != 0)
-    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
-                               ": either it is cut, or its rows are not of shape ", to_string(row)})
-        .at_offset(size - size % row_bytes);
-  return {row.prepend(size / row_bytes), 0, 0, false};
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -64501,17 +64213,9 @@ struct synthetic_fn {
 ///                                 .jitter = 0.5, .tail_probability = 0.01, .tail_factor = 20, .wait = synthetic_wait::sleep});
 inline constexpr synthetic_fn synthetic{};
 
-}  // namespace penstock::inline v0_1
+inline std::string synthetic_source::reader::key(std::uint64_t index) const { return std::to_string(index); }
 
-// ---- penstock/source/synthetic.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string synthetic_source::reader::key(std::uint64_t index) const {
-  return std::to_string(index);
-}
-
-PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& options) : options_(options) {
+inline synthetic_source::synthetic_source(const synthetic_options& options) : options_(options) {
   const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
   if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
       options.cost.count() < 0)
@@ -64528,12 +64232,12 @@ PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& opti
   starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
-PENSTOCK_INLINE std::string synthetic_source::describe() const {
+inline std::string synthetic_source::describe() const {
   return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
                        options_.cost.count(), " ns each)"});
 }
 
-PENSTOCK_INLINE std::uint64_t synthetic_source::fingerprint() const noexcept {
+inline std::uint64_t synthetic_source::fingerprint() const noexcept {
   return penstock::fingerprint{}
       .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
       .value();
@@ -65213,8 +64917,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct zip_needs_names {
-  using penstock_mistake = about_element_tag;
+struct zip_needs_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65222,8 +64925,7 @@ struct zip_needs_names {
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
-struct zip_same_field {
-  using penstock_mistake = about_expression_tag;
+struct zip_same_field : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65231,8 +64933,7 @@ struct zip_same_field {
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
-struct zip_name_count {
-  using penstock_mistake = about_expression_tag;
+struct zip_name_count : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65287,8 +64988,17 @@ template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
-[[nodiscard, gnu::cold]] std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
-                                                   bool to_the_shortest);
+[[nodiscard, gnu::cold]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
+                                                          bool to_the_shortest) {
+  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+    if (sizes[k] != sizes[0]) {
+      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
+          .in_stage("zip");
+    }
+  }
+  return *std::min_element(sizes.begin(), sizes.end());
+}
 
 /// The record that the elements form: all their fields, or one field for each element.
 template <class Names, class... Elements>
@@ -65461,21 +65171,6 @@ template <fixed_string... Names, class... Args>
       args...);
 }
 
-namespace detail {
-
-inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes, bool to_the_shortest) {
-  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
-    if (sizes[k] != sizes[0]) {
-      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
-                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
-          .in_stage("zip");
-    }
-  }
-  return *std::min_element(sizes.begin(), sizes.end());
-}
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/allow_empty.hpp
@@ -65502,8 +65197,7 @@ inline constexpr allow_empty_stage allow_empty{};
 
 namespace penstock::inline v0_1::mistakes {
 
-struct two_bad_samples {
-  using penstock_mistake = about_expression_tag;
+struct two_bad_samples : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65511,8 +65205,7 @@ struct two_bad_samples {
                   "them");
   }
 };
-struct replace_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct replace_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65656,28 +65349,26 @@ struct policy_stage {
 
 }  // namespace penstock::inline v0_1::bad_samples
 
-// ---- penstock/stage/bad_samples.ipp
-
 namespace penstock::inline v0_1::bad_samples {
 
-PENSTOCK_INLINE fraction::fraction(double part) : value(part) {
+inline fraction::fraction(double part) : value(part) {
   if (!(part >= 0 && part <= 1))
     throw error(errc::argument, {"bad_samples: ", describe(),
                                  " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
         .in_stage("bad_samples");
 }
-PENSTOCK_INLINE std::string fraction::describe() const {
+inline std::string fraction::describe() const {
   char digits[32];
   return detail::text({"fraction(",
                        std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
                        ")"});
 }
 
-PENSTOCK_INLINE budget::budget(std::uint64_t count, bool negative) : count_(count) {
+inline budget::budget(std::uint64_t count, bool negative) : count_(count) {
   if (negative)
     throw error(errc::argument, "bad_samples: a budget cannot be negative").in_stage("bad_samples");
 }
-PENSTOCK_INLINE std::uint64_t budget::limit(std::optional<std::uint64_t> samples) const {
+inline std::uint64_t budget::limit(std::optional<std::uint64_t> samples) const {
   if (!part_) return count_;
   if (*part_ == 0) return 0;
   if (!samples)
@@ -65688,7 +65379,7 @@ PENSTOCK_INLINE std::uint64_t budget::limit(std::optional<std::uint64_t> samples
         .in_stage("bad_samples");
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
 }
-PENSTOCK_INLINE std::string budget::describe() const {
+inline std::string budget::describe() const {
   if (!part_) return std::to_string(count_);
   return fraction(*part_).describe();
 }
@@ -65701,8 +65392,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_batches {
-  using penstock_mistake = about_expression_tag;
+struct two_batches : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65710,8 +65400,7 @@ struct two_batches {
                   "size you want");
   }
 };
-struct batch_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65719,8 +65408,7 @@ struct batch_after_copy {
                   "batch(n) | pin_and_copy");
   }
 };
-struct discovered_without_collate {
-  using penstock_mistake = about_element_tag;
+struct discovered_without_collate : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65728,8 +65416,7 @@ struct discovered_without_collate {
                   "batch(n, ragged) or batch(n, pad_to_longest)");
   }
 };
-struct open_sample_in_batch {
-  using penstock_mistake = about_element_tag;
+struct open_sample_in_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65737,8 +65424,7 @@ struct open_sample_in_batch {
                   "decode<field<...>> before it");
   }
 };
-struct not_batchable {
-  using penstock_mistake = about_element_tag;
+struct not_batchable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -65748,8 +65434,7 @@ struct not_batchable {
   }
 };
 
-struct eight_lengths {
-  using penstock_mistake = about_element_tag;
+struct eight_lengths : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65757,8 +65442,7 @@ struct eight_lengths {
                   "the maximum; give it fewer in a map(f) before batch");
   }
 };
-struct channels_first_of_other {
-  using penstock_mistake = about_element_tag;
+struct channels_first_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -65768,8 +65452,7 @@ struct channels_first_of_other {
         "field that has them");
   }
 };
-struct pitched_scalar {
-  using penstock_mistake = about_element_tag;
+struct pitched_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65778,8 +65461,7 @@ struct pitched_scalar {
   }
 };
 
-struct padded_scalar {
-  using penstock_mistake = about_element_tag;
+struct padded_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65787,8 +65469,7 @@ struct padded_scalar {
                   "write collate<\"image\">(pad_to_largest) for the field that has images");
   }
 };
-struct fill_of_other_type {
-  using penstock_mistake = about_element_tag;
+struct fill_of_other_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65820,10 +65501,28 @@ inline constexpr bool repeats_an_option =
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
 
 /// The size of a whole step, over all ranks.
-[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
-[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
+[[nodiscard]] inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
+  if (global && ranks > size) {
+    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                 ranks, "; make it larger or use fewer ranks"})
+        .in_stage("batch");
+  }
+  if (!global && size > 0xffffffffu / ranks) {
+    throw error(errc::argument,
+                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+        .in_stage("batch");
+  }
+  return global ? size : size * ranks;
+}
+[[nodiscard]] inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
+  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
+}
 /// Returns the size, or throws if a batch cannot have it.
-[[nodiscard]] std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage);
+[[nodiscard]] inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
+  if (size == 0)
+    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
+  return size;
+}
 
 template <class... Options>
 constexpr void check_batch_options() {
@@ -66004,32 +65703,6 @@ template <class... Options>
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
-namespace detail {
-
-inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
-  if (global && ranks > size) {
-    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                 ranks, "; make it larger or use fewer ranks"})
-        .in_stage("batch");
-  }
-  if (!global && size > 0xffffffffu / ranks) {
-    throw error(errc::argument,
-                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-        .in_stage("batch");
-  }
-  return global ? size : size * ranks;
-}
-inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
-  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
-}
-inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
-  if (size == 0)
-    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
-  return size;
-}
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/batch_by.hpp
@@ -66038,8 +65711,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct batch_by_without_positions {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_positions : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66050,8 +65722,7 @@ struct batch_by_without_positions {
   }
 };
 
-struct batch_by_without_numbers {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_numbers : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66235,8 +65906,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cells_need_columns {
-  using penstock_mistake = about_element_tag;
+struct cells_need_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66255,7 +65925,9 @@ concept row_of_columns = open_sample<T> && requires(const std::remove_cvref_t<T>
   { row.member(i).cell() } -> std::convertible_to<arrow_cell>;
 };
 
-[[noreturn, gnu::cold]] void no_such_column(std::string_view name, const std::string& there);
+[[noreturn, gnu::cold]] inline void no_such_column(std::string_view name, const std::string& there) {
+  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
+}
 
 }  // namespace detail
 
@@ -66311,14 +65983,6 @@ struct cells_stage {
 
 [[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
 
-namespace detail {
-
-inline void no_such_column(std::string_view name, const std::string& there) {
-  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
-}
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/fields.hpp
@@ -66327,8 +65991,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct fields_need_names {
-  using penstock_mistake = about_element_tag;
+struct fields_need_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66538,8 +66201,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct decode_nothing {
-  using penstock_mistake = about_expression_tag;
+struct decode_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66547,8 +66209,7 @@ struct decode_nothing {
                   "...> for some fields");
   }
 };
-struct codec_wants_bytes {
-  using penstock_mistake = about_element_tag;
+struct codec_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66556,8 +66217,7 @@ struct codec_wants_bytes {
                   "decode, or use map(f)");
   }
 };
-struct decode_which_field {
-  using penstock_mistake = about_element_tag;
+struct decode_which_field : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66565,8 +66225,7 @@ struct decode_which_field {
                   "decode<field<\"name\", Codec>>");
   }
 };
-struct number_is_no_codec {
-  using penstock_mistake = about_expression_tag;
+struct number_is_no_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66575,8 +66234,7 @@ struct number_is_no_codec {
         "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
   }
 };
-struct not_a_codec {
-  using penstock_mistake = about_expression_tag;
+struct not_a_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66593,8 +66251,7 @@ template <class T>
 concept is_defined = requires { sizeof(T); };
 /// In the place of a codec that is only declared.
 template <class T>
-struct declared_codec {
-  using penstock_mistake = about_expression_tag;
+struct declared_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66917,8 +66574,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct enumerate_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct enumerate_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66976,8 +66632,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct mutable_function {
-  using penstock_mistake = about_expression_tag;
+struct mutable_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66987,8 +66642,7 @@ struct mutable_function {
 };
 /// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
-struct wrong_type {
-  using penstock_mistake = about_element_tag;
+struct wrong_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66996,8 +66650,7 @@ struct wrong_type {
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
-struct several_parameters {
-  using penstock_mistake = about_element_tag;
+struct several_parameters : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67007,8 +66660,7 @@ struct several_parameters {
         "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
-struct returns_nothing {
-  using penstock_mistake = about_expression_tag;
+struct returns_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
@@ -67588,8 +67240,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct predicate_not_bool {
-  using penstock_mistake = about_expression_tag;
+struct predicate_not_bool : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: filter's function must return bool");
@@ -67657,8 +67308,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct keep_after_random {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_random : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67666,8 +67316,7 @@ struct keep_after_random {
                   "same in every epoch; move it before that stage");
   }
 };
-struct keep_after_enumerate {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_enumerate : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67676,8 +67325,7 @@ struct keep_after_enumerate {
         "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
-struct keep_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct keep_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67685,8 +67333,7 @@ struct keep_on_forward {
                   "sample whether it is kept or not; use a source with an index");
   }
 };
-struct keep_after_unbatch {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67695,8 +67342,7 @@ struct keep_after_unbatch {
         "unbatch");
   }
 };
-struct keep_over_mixed_epochs {
-  using penstock_mistake = about_expression_tag;
+struct keep_over_mixed_epochs : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67705,8 +67351,7 @@ struct keep_over_mixed_epochs {
         "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
   }
 };
-struct keep_open_sample {
-  using penstock_mistake = about_element_tag;
+struct keep_open_sample : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67714,8 +67359,7 @@ struct keep_open_sample {
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
-struct keep_views {
-  using penstock_mistake = about_element_tag;
+struct keep_views : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67724,8 +67368,7 @@ struct keep_views {
                   "that own what they have, such as std::string");
   }
 };
-struct keep_without_limit {
-  using penstock_mistake = about_expression_tag;
+struct keep_without_limit : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67801,17 +67444,7 @@ struct keep_in_memory_stage {
 };
 
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
-[[nodiscard]] keep_in_memory_stage keep_in_memory(any_count limit);
-/// With a unit: `keep_in_memory(8_GiB)`.
-[[nodiscard]] keep_in_memory_stage keep_in_memory(byte_count limit);
-/// A mistake, which gets a sentence.
-template <class Never = void>
-[[nodiscard]] keep_in_memory_stage keep_in_memory() {
-  mistakes::keep_without_limit::explain<Never>();
-  return {};
-}
-
-inline keep_in_memory_stage keep_in_memory(any_count limit) {
+[[nodiscard]] inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
   if (bytes == 0)
     throw error(errc::argument,
@@ -67820,8 +67453,15 @@ inline keep_in_memory_stage keep_in_memory(any_count limit) {
         .in_stage("keep_in_memory");
   return {bytes};
 }
-inline keep_in_memory_stage keep_in_memory(byte_count limit) {
+/// With a unit: `keep_in_memory(8_GiB)`.
+[[nodiscard]] inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
+}
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory() {
+  mistakes::keep_without_limit::explain<Never>();
+  return {};
 }
 
 }  // namespace penstock::inline v0_1
@@ -67840,8 +67480,7 @@ struct load_options {
 
 namespace mistakes {
 
-struct load_without_path {
-  using penstock_mistake = about_element_tag;
+struct load_without_path : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67857,11 +67496,37 @@ namespace detail {
 
 /// The name of a file in a folder. Throws errc::argument for a path that leads out of it, unless that is
 /// allowed.
-[[nodiscard]] std::string loaded_name(std::string_view folder, std::string_view path,
-                                      const load_options& options);
+[[nodiscard]] inline std::string loaded_name(std::string_view folder, std::string_view path,
+                                             const load_options& options) {
+  const bool outside = path.starts_with('/') || path.find("://") != path.npos;
+  bool leaves = outside || path.empty() || path.find('\0') != path.npos;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    leaves = leaves || path.substr(begin, end - begin) == "..";
+    begin = end + 1;
+  }
+  if (path.empty() || (leaves && !options.allow_outside))
+    throw error(errc::argument,
+                {"the path '", path, "' ", path.empty() ? "is empty" : "leads out of the folder '",
+                 path.empty() ? "" : folder,
+                 path.empty() ? "" : "'; load_options{.allow_outside = true} reads it nevertheless"});
+  std::string made(outside ? std::string_view() : folder);
+  if (!made.empty() && !made.ends_with('/')) made += '/';
+  return made.append(path);
+}
 /// The folder that a storage names. Throws errc::argument unless it is one.
-[[nodiscard]] std::string load_folder(std::span<const std::string> names);
-[[noreturn, gnu::cold]] void too_long_to_load(std::uint64_t size, const load_options& options);
+[[nodiscard]] inline std::string load_folder(std::span<const std::string> names) {
+  if (names.size() != 1)
+    throw error(errc::argument,
+                {"load is given the storage of one folder, as in load<\"path\">(file(\"data\"), jpeg{}), "
+                 "and this one names ",
+                 names.size(), " objects"});
+  return names.front();
+}
+[[noreturn, gnu::cold]] inline void too_long_to_load(std::uint64_t size, const load_options& options) {
+  throw error(errc::limit,
+              {"the file has ", size, " bytes, and load_options::max_bytes is ", options.max_bytes});
+}
 
 template <class CodecScratch>
 struct load_scratch {
@@ -67976,44 +67641,7 @@ template <fixed_string Name, renaming_storage Storage, codec Codec>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/stage/load.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string loaded_name(std::string_view folder, std::string_view path,
-                                        const load_options& options) {
-  const bool outside = path.starts_with('/') || path.find("://") != path.npos;
-  bool leaves = outside || path.empty() || path.find('\0') != path.npos;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    leaves = leaves || path.substr(begin, end - begin) == "..";
-    begin = end + 1;
-  }
-  if (path.empty() || (leaves && !options.allow_outside))
-    throw error(errc::argument,
-                {"the path '", path, "' ", path.empty() ? "is empty" : "leads out of the folder '",
-                 path.empty() ? "" : folder,
-                 path.empty() ? "" : "'; load_options{.allow_outside = true} reads it nevertheless"});
-  std::string made(outside ? std::string_view() : folder);
-  if (!made.empty() && !made.ends_with('/')) made += '/';
-  return made.append(path);
-}
-
-PENSTOCK_INLINE std::string load_folder(std::span<const std::string> names) {
-  if (names.size() != 1)
-    throw error(errc::argument,
-                {"load is given the storage of one folder, as in load<\"path\">(file(\"data\"), jpeg{}), "
-                 "and this one names ",
-                 names.size(), " objects"});
-  return names.front();
-}
-
-PENSTOCK_INLINE void too_long_to_load(std::uint64_t size, const load_options& options) {
-  throw error(errc::limit,
-              {"the file has ", size, " bytes, and load_options::max_bytes is ", options.max_bytes});
-}
-
-}  // namespace penstock::inline v0_1::detail
+namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/stage/map_batch.hpp
 
@@ -68021,8 +67649,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct map_batch_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct map_batch_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68030,8 +67657,7 @@ struct map_batch_without_batch {
                   "for single samples");
   }
 };
-struct map_batch_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct map_batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68039,8 +67665,7 @@ struct map_batch_after_copy {
                   "batch(n) | map_batch(f) | pin_and_copy");
   }
 };
-struct wrong_argument_of_map_batch {
-  using penstock_mistake = about_element_tag;
+struct wrong_argument_of_map_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68049,8 +67674,7 @@ struct wrong_argument_of_map_batch {
                   "columns.values() if samples are not records");
   }
 };
-struct returns_no_columns {
-  using penstock_mistake = about_element_tag;
+struct returns_no_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -68197,8 +67821,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_unknown {
-  using penstock_mistake = about_expression_tag;
+struct places_unknown : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -68208,8 +67831,7 @@ struct places_unknown {
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
-struct places_without_image {
-  using penstock_mistake = about_element_tag;
+struct places_without_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -68219,8 +67841,7 @@ struct places_without_image {
   }
 };
 
-struct map_without_function {
-  using penstock_mistake = about_expression_tag;
+struct map_without_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68917,8 +68538,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct on_device_before_copy {
-  using penstock_mistake = about_expression_tag;
+struct on_device_before_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68926,8 +68546,7 @@ struct on_device_before_copy {
                   "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
   }
 };
-struct on_device_of_host {
-  using penstock_mistake = about_expression_tag;
+struct on_device_of_host : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68935,8 +68554,7 @@ struct on_device_of_host {
                   "pin_and_copy(cuda{}), or map(f) before batch");
   }
 };
-struct on_device_of_field_twice {
-  using penstock_mistake = about_expression_tag;
+struct on_device_of_field_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68944,8 +68562,7 @@ struct on_device_of_field_twice {
                   "order: on_device<\"jpg\">(f, g)");
   }
 };
-struct on_device_of_whole_record {
-  using penstock_mistake = about_element_tag;
+struct on_device_of_whole_record : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68953,8 +68570,7 @@ struct on_device_of_whole_record {
                   "write on_device<\"jpg\">(f)");
   }
 };
-struct on_device_draws_after_unbatch {
-  using penstock_mistake = about_expression_tag;
+struct on_device_draws_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68962,8 +68578,7 @@ struct on_device_draws_after_unbatch {
                   "not know which piece of a sample they are; write map(f) between unbatch and batch");
   }
 };
-struct not_a_device_operation {
-  using penstock_mistake = about_element_tag;
+struct not_a_device_operation : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -69316,8 +68931,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct require_nothing {
-  using penstock_mistake = about_expression_tag;
+struct require_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -69368,16 +68982,14 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cursor_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
-struct cursor_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -69385,8 +68997,7 @@ struct cursor_after_filter {
                   "before them");
   }
 };
-struct lost_by_shuffle_buffer {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_shuffle_buffer : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -69462,8 +69073,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct steps_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct steps_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
@@ -69515,8 +69125,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct not_expandable {
-  using penstock_mistake = about_element_tag;
+struct not_expandable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -72698,6 +72307,12 @@ namespace detail {
 }
 /// What to say of an answer that is not the object's bytes, and what to do.
 [[nodiscard]] http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after = {});
+/// The time that six numbers are, of which the last is a second; nothing if one is missing or too large.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> time_of(
+    const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept;
+/// `Mon, 23 Nov 2026 20:15:00 GMT`. The two older spellings of RFC 9110, which nobody sends any more, are not
+/// read.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept;
 /// The value of Retry-After: seconds, or a date of HTTP relative to `now`, in seconds since 1970. At most a
 /// day; nothing if it is neither.
 [[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, std::int64_t now);
@@ -72784,28 +72399,35 @@ PENSTOCK_INLINE std::optional<std::uint64_t> parse_digits(std::string_view text)
   return value;
 }
 
+PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> time_of(
+    const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept {
+  if (std::ranges::any_of(numbers, [](const auto& one) { return !one || *one > 9999; })) return std::nullopt;
+  const auto number = [&](std::size_t i) { return static_cast<int>(*numbers[i]); };
+  const std::chrono::year_month_day date{std::chrono::year(number(0)),
+                                         std::chrono::month(static_cast<unsigned>(number(1))),
+                                         std::chrono::day(static_cast<unsigned>(number(2)))};
+  if (!date.ok() || number(3) > 23 || number(4) > 59 || number(5) > 60) return std::nullopt;  // a leap second
+  return std::chrono::sys_days(date) + std::chrono::hours(number(3)) + std::chrono::minutes(number(4)) +
+         std::chrono::seconds(number(5));
+}
+
+PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept {
+  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
+  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const std::size_t month = months.find(text.substr(8, 3));
+  if (month == months.npos || month % 3 != 0) return std::nullopt;
+  return time_of({part(12, 4), month / 3 + 1, part(5, 2), part(17, 2), part(20, 2), part(23, 2)});
+}
+
 PENSTOCK_INLINE std::optional<std::chrono::seconds> parse_retry_after(std::string_view text,
                                                                       std::int64_t now) {
   constexpr std::int64_t day = 86'400;
   if (const auto given = parse_digits(text))
     return std::chrono::seconds(std::min<std::uint64_t>(*given, static_cast<std::uint64_t>(day)));
-  // "Sun, 06 Nov 1994 08:49:37 GMT"; the two older forms are not in use.
-  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
-  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
-  constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto month = std::find(months.begin(), months.end(), text.substr(8, 3));
-  const auto mday = part(5, 2), year = part(12, 4), hour = part(17, 2), minute = part(20, 2),
-             second = part(23, 2);
-  if (month == months.end() || !mday || !year || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date{
-      std::chrono::year(static_cast<int>(*year)),
-      std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
-      std::chrono::day(static_cast<unsigned>(*mday))};
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  const std::int64_t then = std::chrono::sys_days(date).time_since_epoch().count() * day +
-                            static_cast<std::int64_t>(*hour * 3600 + *minute * 60 + *second);
-  return std::chrono::seconds(std::clamp<std::int64_t>(then - now, 0, day));
+  const auto then = parse_http_date(text);
+  if (!then) return std::nullopt;
+  return std::chrono::seconds(std::clamp<std::int64_t>(then->time_since_epoch().count() - now, 0, day));
 }
 
 PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_view text) noexcept {
@@ -74342,12 +73964,7 @@ PENSTOCK_INLINE buffer detail::only_object(session_view session, storage_facts w
 }
 
 PENSTOCK_INLINE sha256_list detail::sha256_list_of(bytes_view text, std::string_view name) {
-  try {
-    return sha256_list_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(name);
-    throw;
-  }
+  return detail::in_file(name, [&] { return sha256_list_from_string(text_of(text)); });
 }
 
 }  // namespace penstock::inline v0_1
@@ -77841,10 +77458,9 @@ PENSTOCK_INLINE std::string mds_files::describe() const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tables/avro_schema.hpp
+// ---- penstock/source/tables/avro_record.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class avro_kind : std::uint8_t {
   null,
@@ -77883,14 +77499,6 @@ struct avro_schema {
 
   [[nodiscard]] const avro_type& operator[](std::size_t type) const noexcept { return types[type]; }
 };
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/avro_record.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 /// Where values of a block are read. Every length is checked before it is used, and the steps that a block
 /// may take are counted: a schema can ask for any number of values that have no bytes.
@@ -77955,13 +77563,11 @@ class avro_record {
   std::vector<place> places_;  // by field; of a union, its branch
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/avro_record.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void avro_walk::damaged(std::string_view what) const {
   throw error(errc::format, {what, ": the file is damaged"}).at_offset(at);
@@ -78130,13 +77736,11 @@ PENSTOCK_INLINE std::optional<std::string> avro_record::spelled(avro_name field)
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/deletion_vector.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The numbers in a 64-bit Roaring bitmap as Delta writes it, ascending. Throws errc::format, with the
 /// offset, for bytes that are none, and errc::limit for more than `maximum` numbers.
@@ -78163,13 +77767,11 @@ namespace detail {
                                                              std::string_view magic, std::uint64_t offset,
                                                              std::uint64_t size);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/deletion_vector.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Reads numbers, least significant byte first, from bytes that may end too soon.
 struct roaring_bytes {
@@ -78337,13 +77939,11 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
   return all;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/hive_path.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A folder that says what a column is: "city=Oslo".
 struct hive_part {
@@ -78405,13 +78005,11 @@ class hive_columns {
   std::vector<buffer> memory_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/hive_path.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string hive_text(std::string_view escaped) {
   std::string made;
@@ -78457,7 +78055,7 @@ PENSTOCK_INLINE std::optional<std::int64_t> hive_number(const std::string& text)
 PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
   std::vector<hive_part> first;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    try {
+    in_file(paths[i], [&] {
       std::vector<hive_part> parts = hive_parts(paths[i]);
       if (i == 0) first = parts;
       if (!std::ranges::equal(parts, first, {}, &hive_part::column, &hive_part::column))
@@ -78465,10 +78063,7 @@ PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
                                    " columns are, and not the same as those of '", paths.front(), "'"});
       texts_.emplace_back();
       for (hive_part& one : parts) texts_.back().push_back(std::move(one.value));
-    } catch (error& e) {
-      e.in_file(paths[i]);
-      throw;
-    }
+    });
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
     const bool numbers =
@@ -78618,8 +78213,7 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   std::string_view format = of->format;
   if (of->number != arrow_number::none && format.size() == 1)
     format = format == "f" ? "f" : format == "e" || format == "g" ? "g" : format == "L" ? "L" : "l";
-  else if (of->layout == arrow_layout::bytes32 || of->layout == arrow_layout::bytes64 ||
-           of->layout == arrow_layout::views)
+  else if (of->is_bytes())
     format = "u";
   else if (format == "n")
     format = value_type(i).format;
@@ -78652,9 +78246,7 @@ PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
-  if (cell.type().number == arrow_number::float16 || cell.type().number == arrow_number::float32 ||
-      cell.type().number == arrow_number::float64)
-    return real_text(real_arrow_number(cell, sizeof(double)));
+  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);
@@ -78728,13 +78320,11 @@ PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t 
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_objects.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Opens the files of a table by their names, in a storage of any kind.
 class table_objects {
@@ -78805,13 +78395,11 @@ class table_objects {
 /// folder may be called "a:".
 [[nodiscard]] std::string_view scheme_of_uri(std::string_view uri) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_objects.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t table_objects::fitting(std::span<const std::uint64_t> sizes,
                                                    std::uint64_t held) noexcept {
@@ -78905,8 +78493,7 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
   return text({"s3", uri.substr(scheme.size())});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/text/csv_rows.hpp
 
@@ -78937,13 +78524,7 @@ class csv_row_ends {
   place at_ = place::begin;
 };
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/text/csv_rows.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
+inline std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
   std::size_t last = 0;
   for (std::size_t i = 0; i < piece.size(); ++i) {
     const char c = piece[i];
@@ -80039,242 +79620,57 @@ class single_flight {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/requests/cancellable_pauses.hpp
+// ---- penstock/storage/s3/requests/dates.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
-/// Waits that end when they are cancelled.
-class cancellable_pauses {
- public:
-  [[nodiscard]] std::uint64_t round() {
-    const std::scoped_lock lock(mutex_);
-    return round_;
-  }
-  /// Throws errc::stopped if it was cancelled since `round`.
-  void wait(std::chrono::nanoseconds time, std::uint64_t round) {
-    std::unique_lock lock(mutex_);
-    if (cancelled_.wait_for(lock, time, [&] { return round_ != round; }))
-      throw error(errc::stopped, "the read was cancelled");
-  }
-  void cancel() noexcept {
-    {
-      const std::scoped_lock lock(mutex_);
-      ++round_;
-    }
-    cancelled_.notify_all();
-  }
+/// Dates are whole seconds since 1970, so that no clock's resolution decides how far they reach.
+using wall_time = std::chrono::sys_seconds;
 
- private:
-  std::mutex mutex_;
-  std::condition_variable cancelled_;
-  std::uint64_t round_ = 0;
-};
+/// `2026-11-23T20:15:00Z`, with a fraction of a second and an offset if there are any: RFC 3339, as
+/// credentials give their end. A fraction is cut off.
+[[nodiscard]] inline std::optional<wall_time> parse_rfc3339(std::string_view text) {
+  constexpr std::size_t whole = 19;
+  const auto number = [&text](std::size_t at) { return parse_digits(text.substr(at, 2)); };
+  if (text.size() <= whole || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':' ||
+      std::string_view("Tt ").find(text[10]) == std::string_view::npos)
+    return std::nullopt;
+  const auto local =
+      time_of({parse_digits(text.substr(0, 4)), number(5), number(8), number(11), number(14), number(17)});
+  text.remove_prefix(whole);
+  if (text.front() == '.') {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
+    if (end == 1) return std::nullopt;
+    text.remove_prefix(end);
+  }
+  if (text == "Z" || text == "z") return local;
+  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
+  const auto hours = number(1), minutes = number(4);
+  if (!local || !hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+  const std::chrono::minutes ahead(static_cast<int>(*hours * 60 + *minutes));
+  return text[0] == '+' ? *local - ahead : *local + ahead;
+}
+
+/// `20261123T201500Z`, into `line`.
+inline void write_amz_date(std::string& line, wall_time when) {
+  const auto day = std::chrono::floor<std::chrono::days>(when);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(when - day);
+  const auto digits = [&line](unsigned value, unsigned first) {
+    for (unsigned at = first; at != 0; at /= 10) line += static_cast<char>('0' + value / at % 10);
+  };
+  line.clear();
+  digits(static_cast<unsigned>(static_cast<int>(date.year())), 1000);
+  digits(static_cast<unsigned>(date.month()), 10);
+  digits(static_cast<unsigned>(date.day()), 10);
+  line += 'T';
+  digits(static_cast<unsigned>(clock.hours().count()), 10);
+  digits(static_cast<unsigned>(clock.minutes().count()), 10);
+  digits(static_cast<unsigned>(clock.seconds().count()), 10);
+  line += 'Z';
+}
 
 }  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/web/http_proxies.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A proxy, and what its header Proxy-Authorization says; empty without a user.
-struct http_proxy {
-  url where;
-  std::string authorization;
-};
-
-/// The proxies that the environment names, as curl reads it: http_proxy, https_proxy, all_proxy and no_proxy.
-/// All but http_proxy are also looked for in upper case; HTTP_PROXY could come from a request to a CGI
-/// program. What no_proxy excepts are hosts, domains, addresses, and networks such as 10.0.0.0/8.
-class http_proxies {
- public:
-  http_proxies() = default;
-  /// Reads the environment.
-  [[nodiscard]] static http_proxies of_environment();
-  /// Empty texts are none. A proxy without a scheme is http. What is no http:// URL is an error where it
-  /// would be used.
-  http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except);
-
-  /// The proxy for a URL; null if it is reached directly. Throws errc::argument, without any password, if the
-  /// environment names one that is no http:// URL.
-  [[nodiscard]] const http_proxy* of(const url& where) const;
-
- private:
-  [[nodiscard]] bool excepted(const url& where) const;
-
-  struct choice {
-    std::optional<http_proxy> proxy;
-    std::string fault;  // why there is none although the environment names one
-  };
-  [[nodiscard]] static choice chosen(std::string_view text);
-
-  choice http_, https_;
-  std::string except_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/web/http_proxies.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-namespace proxies {
-
-inline std::string base64(std::string_view text) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k)
-      result += i + k > text.size() ? '=' : digits[bits >> (18 - 6 * k) & 63];
-  }
-  return result;
-}
-
-inline unsigned hex(char c) noexcept {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  return static_cast<unsigned>((c | 0x20) - 'a') + 10;
-}
-/// User and password may have percent-encoded characters.
-inline std::string decoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdefABCDEF";
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && text.size() - i > 2 && digits.find(text[i + 1]) != std::string_view::npos &&
-        digits.find(text[i + 2]) != std::string_view::npos) {
-      result += static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2]));
-      i += 2;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
-inline std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  return result;
-}
-
-/// Whether a host is an address of a network, such as 10.0.0.0/8 or 2001:db8::/32.
-inline bool is_in_network(const std::string& host, std::string_view network) {
-  const std::size_t slash = network.find('/');
-  std::string base(network.substr(0, slash));
-  if (base.starts_with('[') && base.ends_with(']')) base = base.substr(1, base.size() - 2);
-  const auto bits = parse_digits(network.substr(slash + 1));
-  for (const int family : {AF_INET, AF_INET6}) {
-    std::array<unsigned char, 16> one{}, other{};
-    if (::inet_pton(family, host.c_str(), one.data()) != 1 ||
-        ::inet_pton(family, base.c_str(), other.data()) != 1)
-      continue;
-    if (!bits || *bits > (family == AF_INET ? 32u : 128u)) return false;
-    const auto whole = static_cast<std::ptrdiff_t>(*bits / 8);
-    const auto at = static_cast<std::size_t>(whole);
-    const unsigned rest = 0xff00u >> (*bits % 8) & 0xffu;
-    return std::equal(one.begin(), one.begin() + whole, other.begin()) &&
-           (rest == 0 || (one[at] & rest) == (other[at] & rest));
-  }
-  return false;
-}
-
-inline std::optional<http_proxy> parse(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  const std::size_t colon = text.find("://");
-  const std::string scheme = lower(colon == std::string_view::npos ? "http" : text.substr(0, colon));
-  if (colon != std::string_view::npos) text.remove_prefix(colon + 3);
-  http_proxy made;
-  const std::size_t at = text.rfind('@');
-  const std::string_view user = at == std::string_view::npos ? "" : text.substr(0, at);
-  if (at != std::string_view::npos) text.remove_prefix(at + 1);
-  text = text.substr(0, text.find('/'));
-  if (scheme != "http")
-    throw error(errc::argument,
-                {"the environment names a proxy of the scheme ", scheme, ", at ",
-                 without_secrets("http://" + std::string(text)),
-                 "; only http:// proxies are supported, https goes through them by CONNECT: name "
-                 "one of those, put the host into no_proxy, or write {.proxies = false}"});
-  try {
-    made.where = parse_url("http://" + std::string(text));
-  } catch (const error& e) {
-    throw error(errc::argument, {"the proxy of http_proxy, https_proxy or all_proxy: ", e.message(),
-                                 "; correct it, put the host into no_proxy, or write {.proxies = false}"});
-  }
-  if (made.where.port == 0) made.where.port = 1080;  // as curl
-  if (!user.empty()) made.authorization = "Basic " + base64(decoded(user));
-  return made;
-}
-
-inline std::string variable(std::initializer_list<const char*> names) {
-  for (const char* const name : names)
-    if (const char* const value = std::getenv(name); value != nullptr && *value != '\0') return value;
-  return {};
-}
-
-}  // namespace proxies
-
-PENSTOCK_INLINE http_proxies http_proxies::of_environment() {
-  using proxies::variable;
-  const std::string all = variable({"all_proxy", "ALL_PROXY"});
-  const std::string plain = variable({"http_proxy"}), secure = variable({"https_proxy", "HTTPS_PROXY"});
-  return {plain.empty() ? all : plain, secure.empty() ? all : secure, variable({"no_proxy", "NO_PROXY"})};
-}
-
-PENSTOCK_INLINE http_proxies::http_proxies(std::string_view for_http, std::string_view for_https,
-                                           std::string_view except)
-    : http_(chosen(for_http)), https_(chosen(for_https)), except_(proxies::lower(except)) {}
-
-PENSTOCK_INLINE http_proxies::choice http_proxies::chosen(std::string_view text) {
-  try {
-    return {proxies::parse(text), {}};
-  } catch (const error& e) {
-    return {std::nullopt, std::string(e.message())};
-  }
-}
-
-PENSTOCK_INLINE const http_proxy* http_proxies::of(const url& where) const {
-  const auto& chosen = where.scheme == "http" ? http_ : https_;
-  if ((!chosen.proxy && chosen.fault.empty()) || excepted(where)) return nullptr;
-  if (!chosen.proxy) throw error(errc::argument, chosen.fault);
-  return &*chosen.proxy;
-}
-
-PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
-  std::string_view rest = except_;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find_first_of(", \t"), rest.size());
-    std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (one == "*") return true;
-    if (one.find('/') != std::string_view::npos) {
-      if (proxies::is_in_network(where.host, one)) return true;
-      continue;
-    }
-    const std::size_t colon = one.rfind(':');
-    if (colon != std::string_view::npos && (one.find(':') == colon || one.substr(0, colon).ends_with(']'))) {
-      if (one.substr(colon + 1) != std::to_string(where.port_number())) continue;
-      one = one.substr(0, colon);
-    }
-    if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
-    if (one.starts_with("*.")) one.remove_prefix(1);
-    if (one.starts_with('.')) one.remove_prefix(1);
-    if (one.ends_with('.')) one.remove_suffix(1);
-    if (one.empty()) continue;
-    std::string_view host = where.host;
-    if (host.ends_with('.')) host.remove_suffix(1);
-    if (host == one) return true;
-    if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
-      return true;
-  }
-  return false;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/web/object_reads.hpp
 
@@ -80373,6 +79769,71 @@ class object_reads {
     }
     one->listener.done(one->listener.self, one->request.tag, std::move(failed));
   }
+};
+
+/// What `http` and `s3` read through: one request per read, and a second one only if an answer asks for it.
+/// Failures are not retried. `Objects` are those of a session, made of a list and options.
+template <class Objects, class Options>
+class plain_objects {
+  using list = typename Objects::list;
+
+ public:
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
+    /// The object's size, and a hash of its ETag, or, over HTTP, of Last-Modified without one. Asked for
+    /// once.
+    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
+    /// See `expecting_session`.
+    [[nodiscard]] bool expect(object_id id, object_version what) const
+      requires requires(Objects& them) { them.expect(id, what); }
+    {
+      return objects_->expect(id, what);
+    }
+    /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// do.
+    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      objects_->read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      objects_->read_many(requests, listener);
+    }
+    /// Ends all requests in flight, those of `read` and those for credentials included.
+    void cancel() const noexcept { objects_->cancel(); }
+    /// Ends those of `read_many` with that tag.
+    void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
+    /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+    void end_reads() const noexcept { objects_->end_reads(); }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
+    /// for fewer requests. Of at most as many requests in flight as there may be connections.
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = objects_->counters(), .counted = true, .max_in_flight = objects_->max_in_flight()};
+    }
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
+
+   private:
+    friend plain_objects;
+    explicit session(std::unique_ptr<Objects> made) : objects_(std::move(made)) {}
+
+    std::unique_ptr<Objects> objects_;
+  };
+
+  plain_objects(shared<const list> all, Options options)
+      : list_(std::move(all)), options_(std::move(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  [[nodiscard]] session connect() const { return session(std::make_unique<Objects>(list_, options_)); }
+
+ private:
+  shared<const list> list_;
+  Options options_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web
