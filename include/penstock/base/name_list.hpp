@@ -10,8 +10,6 @@ namespace penstock::inline v0_1::detail {
 
 /// Adds a name from a file to a list for a message. The list stays short, however many names the
 /// file has.
-void list_name(std::string& list, std::string_view name);
-
 inline void list_name(std::string& list, std::string_view name) {
   if (list.size() < 100)
     list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));

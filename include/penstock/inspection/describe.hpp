@@ -40,10 +40,27 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 }
 
 /// One line of a description: a stage, its kind, and a note.
-[[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
+[[nodiscard]] inline std::string description_line(std::string name, std::string_view kind,
+                                                  const std::string& note) {
+  const auto fill = [](std::string& line, std::size_t width) {
+    if (line.size() < width) line.resize(width, ' ');
+  };
+  fill(name, 46);
+  std::string line = "  " + name + " " + std::string(kind);
+  fill(line, 2 + name.size() + 1 + 11);
+  line += note;
+  while (line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
 
 /// The fields that a plan tells its source it uses; empty if it uses all of them.
-[[nodiscard]] std::string used_fields_line(const projection& used);
+[[nodiscard]] inline std::string used_fields_line(const projection& used) {
+  if (used.everything()) return {};
+  std::string line = "uses of a sample:";
+  for (std::size_t i = 0; i < used.names().size(); ++i)
+    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
+  return line + "\n";
+}
 
 /// How a value of type V gets into a batch: how often its bytes are written or copied.
 template <class V, class Policy>
@@ -171,29 +188,5 @@ template <source Source>
 [[nodiscard]] std::string describe(const Source& source) {
   return describe(plan<Source>(source));
 }
-
-namespace detail {
-
-inline std::string description_line(std::string name, std::string_view kind, const std::string& note) {
-  const auto fill = [](std::string& line, std::size_t width) {
-    if (line.size() < width) line.resize(width, ' ');
-  };
-  fill(name, 46);
-  std::string line = "  " + name + " " + std::string(kind);
-  fill(line, 2 + name.size() + 1 + 11);
-  line += note;
-  while (line.back() == ' ') line.pop_back();
-  return line + "\n";
-}
-
-inline std::string used_fields_line(const projection& used) {
-  if (used.everything()) return {};
-  std::string line = "uses of a sample:";
-  for (std::size_t i = 0; i < used.names().size(); ++i)
-    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
-  return line + "\n";
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

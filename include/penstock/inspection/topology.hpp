@@ -61,9 +61,7 @@ struct proof_part {
 };
 
 /// The result as text for people: a table, then the violations, one per line.
-[[nodiscard]] std::string to_string(const proof& p);
-
-inline std::string to_string(const proof& p) {
+[[nodiscard]] inline std::string to_string(const proof& p) {
   std::string report =
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
                     p.global == 0 ? std::string("batches without a fixed number of samples")

@@ -14,7 +14,29 @@ namespace detail {
 struct concat_starts {
   std::vector<std::uint64_t> firsts{0}, starts{0};
 };
-[[nodiscard, gnu::cold]] concat_starts starts_of_joined(const std::vector<order_input>& sources);
+[[nodiscard, gnu::cold]] inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
+  concat_starts made;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const order_input& each = sources[k];
+    const std::uint64_t first = made.firsts.back();
+    if (each.size > maximum - first) {
+      throw error(errc::argument,
+                  {"source ", k,
+                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
+                   "repeat() after concat"})
+          .in_stage("concat");
+    }
+    made.firsts.push_back(first + each.size);
+    if (each.starts) {
+      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
+    } else if (each.size != 0) {
+      made.starts.push_back(first + each.size);
+    }
+  }
+  if (made.starts.size() == 1) made.starts.push_back(0);
+  return made;
+}
 
 /// The samples of a concat.
 class places_in_turn {
@@ -105,33 +127,5 @@ struct concat_fn {
 ///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
 ///                   shuffle(seed(7), window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
-
-namespace detail {
-
-inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
-  concat_starts made;
-  for (std::size_t k = 0; k < sources.size(); ++k) {
-    const order_input& each = sources[k];
-    const std::uint64_t first = made.firsts.back();
-    if (each.size > maximum - first) {
-      throw error(errc::argument,
-                  {"source ", k,
-                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
-                   "repeat() after concat"})
-          .in_stage("concat");
-    }
-    made.firsts.push_back(first + each.size);
-    if (each.starts) {
-      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
-    } else if (each.size != 0) {
-      made.starts.push_back(first + each.size);
-    }
-  }
-  if (made.starts.size() == 1) made.starts.push_back(0);
-  return made;
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

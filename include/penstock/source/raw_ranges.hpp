@@ -11,7 +11,20 @@ namespace detail {
 
 /// The rows of a file without a header, of so many bytes each. Throws `errc::format` if it does not end with
 /// a row.
-[[nodiscard]] stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item);
+[[nodiscard]] inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
+  const std::uint64_t elements = row.elements();
+  if (row.rank() == extents::max_rank || elements == 0 ||
+      elements > std::numeric_limits<std::uint64_t>::max() / item)
+    throw error(errc::argument, {"rows of shape ", to_string(row),
+                                 " are no rows of a file; write the shape of one row, as in "
+                                 "raw_ranges<float>(pattern, extents(128))"});
+  const std::uint64_t row_bytes = elements * item;
+  if (size % row_bytes != 0)
+    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
+                               ": either it is cut, or its rows are not of shape ", to_string(row)})
+        .at_offset(size - size % row_bytes);
+  return {row.prepend(size / row_bytes), 0, 0, false};
+}
 
 template <class T>
 struct raw_range_format {
@@ -52,24 +65,5 @@ template <class T>
                 "penstock: raw_ranges<T> needs numbers, or other trivially copyable values");
   return {detail::files_of(std::string(pattern)), {row}, &row};
 }
-
-namespace detail {
-
-inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
-  const std::uint64_t elements = row.elements();
-  if (row.rank() == extents::max_rank || elements == 0 ||
-      elements > std::numeric_limits<std::uint64_t>::max() / item)
-    throw error(errc::argument, {"rows of shape ", to_string(row),
-                                 " are no rows of a file; write the shape of one row, as in "
-                                 "raw_ranges<float>(pattern, extents(128))"});
-  const std::uint64_t row_bytes = elements * item;
-  if (size % row_bytes != 0)
-    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
-                               ": either it is cut, or its rows are not of shape ", to_string(row)})
-        .at_offset(size - size % row_bytes);
-  return {row.prepend(size / row_bytes), 0, 0, false};
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -84,8 +84,17 @@ template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
-[[nodiscard, gnu::cold]] std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
-                                                   bool to_the_shortest);
+[[nodiscard, gnu::cold]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
+                                                          bool to_the_shortest) {
+  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+    if (sizes[k] != sizes[0]) {
+      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
+          .in_stage("zip");
+    }
+  }
+  return *std::min_element(sizes.begin(), sizes.end());
+}
 
 /// The record that the elements form: all their fields, or one field for each element.
 template <class Names, class... Elements>
@@ -257,20 +266,5 @@ template <fixed_string... Names, class... Args>
       },
       args...);
 }
-
-namespace detail {
-
-inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes, bool to_the_shortest) {
-  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
-    if (sizes[k] != sizes[0]) {
-      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
-                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
-          .in_stage("zip");
-    }
-  }
-  return *std::min_element(sizes.begin(), sizes.end());
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -124,10 +124,28 @@ inline constexpr bool repeats_an_option =
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
 
 /// The size of a whole step, over all ranks.
-[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
-[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
+[[nodiscard]] inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
+  if (global && ranks > size) {
+    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                 ranks, "; make it larger or use fewer ranks"})
+        .in_stage("batch");
+  }
+  if (!global && size > 0xffffffffu / ranks) {
+    throw error(errc::argument,
+                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+        .in_stage("batch");
+  }
+  return global ? size : size * ranks;
+}
+[[nodiscard]] inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
+  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
+}
 /// Returns the size, or throws if a batch cannot have it.
-[[nodiscard]] std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage);
+[[nodiscard]] inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
+  if (size == 0)
+    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
+  return size;
+}
 
 template <class... Options>
 constexpr void check_batch_options() {
@@ -307,31 +325,5 @@ template <class... Options>
   const std::uint64_t checked = detail::checked_batch_size(size.of("global_batch"), "global_batch");
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
-
-namespace detail {
-
-inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
-  if (global && ranks > size) {
-    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                 ranks, "; make it larger or use fewer ranks"})
-        .in_stage("batch");
-  }
-  if (!global && size > 0xffffffffu / ranks) {
-    throw error(errc::argument,
-                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-        .in_stage("batch");
-  }
-  return global ? size : size * ranks;
-}
-inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
-  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
-}
-inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
-  if (size == 0)
-    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
-  return size;
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -33,7 +33,9 @@ concept row_of_columns = open_sample<T> && requires(const std::remove_cvref_t<T>
   { row.member(i).cell() } -> std::convertible_to<arrow_cell>;
 };
 
-[[noreturn, gnu::cold]] void no_such_column(std::string_view name, const std::string& there);
+[[noreturn, gnu::cold]] inline void no_such_column(std::string_view name, const std::string& there) {
+  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
+}
 
 }  // namespace detail
 
@@ -88,13 +90,5 @@ struct cells_stage {
 };
 
 [[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
-
-namespace detail {
-
-inline void no_such_column(std::string_view name, const std::string& there) {
-  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -151,17 +151,7 @@ struct keep_in_memory_stage {
 };
 
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
-[[nodiscard]] keep_in_memory_stage keep_in_memory(any_count limit);
-/// With a unit: `keep_in_memory(8_GiB)`.
-[[nodiscard]] keep_in_memory_stage keep_in_memory(byte_count limit);
-/// A mistake, which gets a sentence.
-template <class Never = void>
-[[nodiscard]] keep_in_memory_stage keep_in_memory() {
-  mistakes::keep_without_limit::explain<Never>();
-  return {};
-}
-
-inline keep_in_memory_stage keep_in_memory(any_count limit) {
+[[nodiscard]] inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
   if (bytes == 0)
     throw error(errc::argument,
@@ -170,8 +160,15 @@ inline keep_in_memory_stage keep_in_memory(any_count limit) {
         .in_stage("keep_in_memory");
   return {bytes};
 }
-inline keep_in_memory_stage keep_in_memory(byte_count limit) {
+/// With a unit: `keep_in_memory(8_GiB)`.
+[[nodiscard]] inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
+}
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory() {
+  mistakes::keep_without_limit::explain<Never>();
+  return {};
 }
 
 }  // namespace penstock::inline v0_1

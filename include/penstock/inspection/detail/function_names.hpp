@@ -20,7 +20,16 @@ template <class T>
 }
 /// The name of a class, without its namespaces, template arguments and "_operation"; empty for a lambda,
 /// which has none. `signature`: what `signature_with` says of it.
-[[nodiscard]] std::string short_type_name(std::string_view signature);
+[[nodiscard]] inline std::string short_type_name(std::string_view signature) {
+  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
+  const std::size_t begin = signature.find("T = ");
+  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
+  std::string_view name = signature.substr(begin + 4);
+  name = name.substr(0, name.find_first_of("<;]"));
+  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
+  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
+  return std::string(name);
+}
 
 /// What a function says of itself, as in "resize(224)"; otherwise the name of its class; empty if it has
 /// none.
@@ -64,17 +73,6 @@ template <class Stage>
     if (!named) made.clear();
   }
   return made;
-}
-
-inline std::string short_type_name(std::string_view signature) {
-  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
-  const std::size_t begin = signature.find("T = ");
-  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
-  std::string_view name = signature.substr(begin + 4);
-  name = name.substr(0, name.find_first_of("<;]"));
-  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
-  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
-  return std::string(name);
 }
 
 }  // namespace penstock::inline v0_1::detail
