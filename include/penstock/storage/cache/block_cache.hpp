@@ -254,8 +254,9 @@ class block_cache {
       if (got.is == answer::here || got.is == answer::mine)
         hint.store(got.where.slot + 1, std::memory_order_relaxed);
       if (got.is == answer::mine) {
+        const bool kept = fetch(id, what, number, got, begun, within, into);
         if (damaged != 0) count(refetched_);
-        if (!fetch(id, what, number, got, begun, within, into)) count(uncached_);
+        if (!kept) count(uncached_);
         return;
       }
       const bool waited = got.is == answer::other && blocks_.wait(got.where, *late, begun);
