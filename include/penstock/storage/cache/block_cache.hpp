@@ -103,7 +103,7 @@ class session_blocks {
     mutable_bytes bytes_;
   };
   bool fill(const memory_blocks::answer& mine, const key&, bytes_view, wait_stops::moment) noexcept {
-    (void)blocks_.publish(mine);
+    blocks_.publish(mine);
     return true;
   }
   void give_up(const memory_blocks::answer& mine, wait_stops::moment) noexcept { blocks_.give_up(mine); }

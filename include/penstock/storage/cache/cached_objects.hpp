@@ -128,12 +128,8 @@ class cached_objects {
     return plan_.next(first + static_cast<std::uint32_t>(number));
   }
 
-  struct origin {
-    object_id id;
-    std::uint64_t number;
-  };
   /// The object of a block in the plan, and which of its blocks it is.
-  [[nodiscard]] origin origin_of(std::uint32_t block) const {
+  [[nodiscard]] std::pair<object_id, std::uint64_t> origin_of(std::uint32_t block) const {
     const std::scoped_lock lock(mutex_);
     const auto after =
         std::ranges::upper_bound(firsts_, block, {}, &std::pair<std::uint32_t, object_id>::first);

@@ -106,8 +106,8 @@ class memory_blocks {
   /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
-  /// The slot is full; the caller has pinned it.
-  [[nodiscard]] pin publish(const answer& mine) noexcept;
+  /// The slot is full.
+  void publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
   /// Whether this thread fills it itself: a cache that is around itself must not wait for that.
   [[nodiscard]] bool is_own(const answer& other) noexcept;

@@ -135,15 +135,14 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
   return {};
 }
 
-PENSTOCK_INLINE memory_blocks::pin memory_blocks::publish(const answer& mine) noexcept {
+PENSTOCK_INLINE void memory_blocks::publish(const answer& mine) noexcept {
   slot_record& one = slots_[mine.slot];
   {
     const std::scoped_lock lock(mutex_);
     one.use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    one.word.store(with(mine.state, phase::full) + one_pin, std::memory_order_release);
+    one.word.store(with(mine.state, phase::full), std::memory_order_release);
   }
   changed_.notify_all();
-  return {one, bytes_of(mine.slot)};
 }
 PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   {
