@@ -8972,14 +8972,16 @@ using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
 /// The samples that a run keeps in memory.
 struct kept_counters {
-  std::uint64_t samples = 0;  ///< in memory now
-  std::uint64_t bytes = 0;    ///< that they take
-  std::uint64_t hits = 0;     ///< how often one of them was shown instead of being made again
+  std::uint64_t samples = 0;   ///< in memory now
+  std::uint64_t bytes = 0;     ///< that they take
+  std::uint64_t hits = 0;      ///< how often one of them was shown instead of being made again
+  std::uint64_t uncached = 0;  ///< how often one was made for which there was no room
 
   kept_counters& operator+=(const kept_counters& other) noexcept {
     samples += other.samples;
     bytes += other.bytes;
     hits += other.hits;
+    uncached += other.uncached;
     return *this;
   }
   friend bool operator==(const kept_counters&, const kept_counters&) = default;
@@ -16377,6 +16379,10 @@ class sample_cache_table {
   /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
   /// too.
   [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
+  /// Notes that an object was made for which there is no room.
+  void pass(std::uint64_t number) noexcept {
+    parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
+  }
   /// Whether there was no room for one, and there is less room than the average one takes.
   [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
 
@@ -16407,7 +16413,7 @@ class sample_cache_table {
     std::mutex adding;
     std::size_t used = 0;
     std::vector<std::unique_ptr<table>> all;  // the last one is the current one
-    alignas(64) std::atomic<std::uint64_t> hits{0};
+    alignas(64) std::atomic<std::uint64_t> hits{0}, uncached{0};
 
     [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
       const table* const in = now.load(std::memory_order_acquire);
@@ -16491,8 +16497,11 @@ PENSTOCK_INLINE const void* sample_cache_table::add(std::uint64_t number, void* 
 }
 
 PENSTOCK_INLINE kept_counters sample_cache_table::counters() const noexcept {
-  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed), 0};
-  for (const part& one : parts_) all.hits += one.hits.load(std::memory_order_relaxed);
+  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+  for (const part& one : parts_) {
+    all.hits += one.hits.load(std::memory_order_relaxed);
+    all.uncached += one.uncached.load(std::memory_order_relaxed);
+  }
   return all;
 }
 
@@ -16552,7 +16561,7 @@ class sample_cache_node {
             p, w.up,
             [&]<class V>(V&& value) {
               const std::uint64_t arrived = Timing::now();
-              const form& here = make(std::forward<V>(value), made, w.own);
+              const form& here = make(p.source, std::forward<V>(value), made, w.own);
               w.cost.nanoseconds += Timing::now() - arrived;
               root.landing.hand_on(timing, sink, show_cached(here));
               w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
@@ -16576,7 +16585,9 @@ class sample_cache_node {
         std::unique_ptr<form> made;
         up.evaluate(
             p, w.up,
-            [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
+            [&]<class V>(V&& value) {
+              sink(show_cached(make(p.source, std::forward<V>(value), made, w.own)));
+            },
             timing);
         add(p.source, made);
       }
@@ -16586,8 +16597,12 @@ class sample_cache_node {
  private:
   /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
   template <class V>
-  [[nodiscard]] const form& make(V&& value, std::unique_ptr<form>& made, form& passing) const {
-    if (!table_->full()) made = std::make_unique<form>();
+  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
+                                 form& passing) const {
+    if (table_->full())
+      table_->pass(source.index);
+    else
+      made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
     return into;
@@ -16597,7 +16612,9 @@ class sample_cache_node {
     if (!made) return;
     constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
     const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
-    if (table_->add(source.index, made.get(), bytes) == made.get()) (void)made.release();
+    const void* const there = table_->add(source.index, made.get(), bytes);
+    if (there == made.get()) (void)made.release();
+    if (there == nullptr) table_->pass(source.index);
   }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {
@@ -23450,6 +23467,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.storage.corrupt, before.storage.corrupt);
   lessen(now.storage.uncached, before.storage.uncached);
   lessen(now.kept.hits, before.kept.hits);
+  lessen(now.kept.uncached, before.kept.uncached);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
@@ -33734,22 +33752,26 @@ PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/storage/local/output_file.hpp
+// ---- penstock/storage/local/paths.hpp
 
+/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
 namespace penstock::inline v0_1 {
-namespace detail {
+namespace detail::files {
 
-/// A file descriptor that is closed by the destructor.
-class owned_descriptor {
+/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
+[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
+
+/// A descriptor that is closed on destruction.
+class descriptor {
  public:
-  owned_descriptor() = default;
-  explicit owned_descriptor(int value) noexcept : value_(value) {}
-  owned_descriptor(owned_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+  descriptor() = default;
+  explicit descriptor(int value) noexcept : value_(value) {}
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
     std::swap(value_, other.value_);
     return *this;
   }
-  ~owned_descriptor() {
+  ~descriptor() {
     if (value_ >= 0) ::close(value_);
   }
   [[nodiscard]] int get() const noexcept { return value_; }
@@ -33758,6 +33780,103 @@ class owned_descriptor {
  private:
   int value_ = -1;
 };
+
+[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
+/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
+[[nodiscard]] object_version version_of(int opened, const std::string& path);
+
+/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
+/// hang here before it can be refused.
+[[nodiscard]] int open_quietly(const std::string& path) noexcept;
+
+[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                          const std::string& path);
+
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
+  if (offset > end || size > end - offset) [[unlikely]]
+    refuse_range(offset, size, end, path);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/paths.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE std::string_view advice(int code) noexcept {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
+    case EACCES:
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
+    case EMFILE:
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
+  }
+}
+
+PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
+  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
+                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
+  // thread-safe, unlike strerror
+  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
+      .in_file(path)
+      .recurring(recurs);
+}
+
+PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
+  struct stat status {};
+  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+        .in_file(path)
+        .recurring();
+  }
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
+  return version_in(status);
+}
+
+PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
+  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
+    errno = ENOENT;
+    return -1;
+  }
+  for (;;) {
+    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened >= 0 || errno != EINTR) return opened;
+  }
+}
+
+PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                  const std::string& path) {
+  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
+      .in_file(path)
+      .at_offset(offset);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/output_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+using owned_descriptor = files::descriptor;
 
 /// Fills `into` from an offset on; returns false if that is not possible.
 [[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;
@@ -38907,11 +39026,14 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.uncached, " past the cache");
     text += "\n";
   }
-  if (c.kept.samples + c.kept.hits != 0)
+  if (c.kept.samples + c.kept.hits + c.kept.uncached != 0) {
     text += "kept in memory: " + std::to_string(c.kept.samples) + " samples, " +
             detail::in_units(static_cast<double>(c.kept.bytes),
                              {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}) +
-            ", shown " + std::to_string(c.kept.hits) + " times\n";
+            ", shown " + std::to_string(c.kept.hits) + " times";
+    add(c.kept.uncached, " made for which there was no room");
+    text += "\n";
+  }
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {
@@ -46588,125 +46710,6 @@ class descriptor_cache {
   std::vector<object_id> open_;
   std::size_t hand_ = 0;
 };
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/paths.hpp
-
-/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
-[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
-
-/// A descriptor that is closed on destruction.
-class descriptor {
- public:
-  descriptor() = default;
-  explicit descriptor(int value) noexcept : value_(value) {}
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
-
-[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
-}
-
-/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
-[[nodiscard]] object_version version_of(int opened, const std::string& path);
-
-/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
-/// hang here before it can be refused.
-[[nodiscard]] int open_quietly(const std::string& path) noexcept;
-
-[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                          const std::string& path);
-
-inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                        const std::string& path) {
-  if (offset > end || size > end - offset) [[unlikely]]
-    refuse_range(offset, size, end, path);
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/paths.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE std::string_view advice(int code) noexcept {
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return "; check the path, and the range in its braces if it has one";
-    case EACCES:
-    case EPERM:
-      return "; check the mode of the file and of the folders above it";
-    case EMFILE:
-    case ENFILE:
-      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default:
-      return "";
-  }
-}
-
-PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
-  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
-                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
-  // thread-safe, unlike strerror
-  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
-      .in_file(path)
-      .recurring(recurs);
-}
-
-PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
-  struct stat status {};
-  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
-  if (S_ISDIR(status.st_mode)) {
-    throw error(
-        errc::io,
-        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path)
-        .recurring();
-  }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
-  return version_in(status);
-}
-
-PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
-    errno = ENOENT;
-    return -1;
-  }
-  for (;;) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (opened >= 0 || errno != EINTR) return opened;
-  }
-}
-
-PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                  const std::string& path) {
-  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
-      .in_file(path)
-      .at_offset(offset);
-}
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
@@ -67752,7 +67755,7 @@ struct keep_without_limit {
 /// order. Each process has its own. What is kept is not fetched ahead, and storages with a cache do not count
 /// on it. A state does not hold samples: a restored run keeps them anew.
 /// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
-/// `run.counters().kept` counts; `report` says it.
+/// `run.counters().kept` counts, also samples for which there was no room; `report` says it.
 /// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of
 /// those members of records that are neither numbers nor shown as views (lists of texts); of a sample that is
 /// kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
@@ -70179,10 +70182,41 @@ class any_of {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/cache/next_uses.hpp
+// ---- penstock/storage/cache/block_index.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
+
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
+
+/// What identifies a block: a hash of its object's name and version, and of its number.
+struct key {
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const key&, const key&) = default;
+};
+
+/// What a folder of blocks is made for; it has room for `slots` blocks.
+struct shape {
+  std::uint64_t block = 0;  ///< bytes of a block, a multiple of `piece`
+  std::uint64_t piece = 0;  ///< bytes that have a checksum
+  std::uint64_t slots = 0;
+
+  [[nodiscard]] std::uint64_t pieces() const noexcept { return piece == 0 ? 0 : block / piece; }
+  friend bool operator==(const shape&, const shape&) = default;
+};
+
+enum class phase : std::uint32_t { free, filling, full };
+
+/// A slot as it was seen. Its state is another one as soon as the slot is used for something else.
+struct place {
+  std::uint32_t slot = 0, state = 0;
+
+  [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
+};
+
+/// How a copy of bytes of a block went.
+enum class copied { whole, absent, moved, damaged };
 
 /// When a process needs a block next: a row of its run, or one of the others.
 class next_use {
@@ -70274,7 +70308,6 @@ class outlook {
   void add(const next_uses& all, std::uint32_t row) noexcept;
   /// All rows are there: what they have in common.
   void settle() noexcept;
-  [[nodiscard]] bool any() const noexcept { return count_ != 0; }
   /// How far away the next use of a slot is, by whoever needs it first; comparable between slots.
   [[nodiscard]] std::uint64_t distance(std::uint32_t slot) const noexcept;
   /// The same of a block that is in no slot, which one process needs then.
@@ -70283,7 +70316,7 @@ class outlook {
  private:
   struct row_seen {
     std::uint64_t run_row = 0, ns_per_row = 1;
-    const std::uint64_t* words = nullptr;
+    std::uint64_t* words = nullptr;
     std::uint32_t number = 0;
     [[nodiscard]] std::uint64_t to(next_use when) const noexcept;
   };
@@ -70291,130 +70324,47 @@ class outlook {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/next_uses.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
-  return reinterpret_cast<row_record*>(memory_)[row];
-}
-PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
-}
-
-PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
-  return std::atomic_ref(record(row).used).load(std::memory_order_acquire) != 0;
-}
-PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
-  clear(row);
-  stand_at(row, 0, 0);
-  std::atomic_ref(record(row).used).store(1, std::memory_order_release);
-}
-PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
-  std::atomic_ref(record(row).used).store(0, std::memory_order_release);
-}
-
-PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
-                                         std::uint64_t ns_per_row) const noexcept {
-  std::atomic_ref(record(row).run_row).store(run_row, std::memory_order_relaxed);
-  std::atomic_ref(record(row).ns_per_row).store(ns_per_row, std::memory_order_relaxed);
-}
-PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
-}
-PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
-  // In one order with the states of slots: see `block_index::stand_at`.
-  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_seq_cst);
-}
-PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
-}
-PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
-  for (std::uint32_t row = 0; row < maximum; ++row)
-    if (is_used(row)) set(row, slot, {});
-}
-
-PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
-  if (count_ == rows_.size()) return;
-  const next_uses::row_record& one = all.record(row);
-  const auto read = [](const std::uint64_t& word) {
-    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
-  };
-  rows_[count_++] = {read(one.run_row), read(one.ns_per_row), &all.word(row, 0), row};
-}
-
-// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
-// says of each would only add noise.
-PENSTOCK_INLINE void outlook::settle() noexcept {
-  constexpr std::uint64_t alike = 4;
-  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    least = std::min(least, rows_[i].ns_per_row);
-    greatest = std::max(greatest, rows_[i].ns_per_row);
+/// The largest number up to a maximum that fits, if all smaller ones do.
+template <class Fits>
+[[nodiscard]] std::uint64_t largest(std::uint64_t maximum, Fits&& fits) {
+  std::uint64_t low = 0;
+  while (low < maximum) {
+    const std::uint64_t middle = low + (maximum - low + 1) / 2;
+    if (fits(middle))
+      low = middle;
+    else
+      maximum = middle - 1;
   }
-  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
-  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
+  return low;
 }
+/// Maximum of slots in any cache.
+inline constexpr std::uint64_t max_slots = std::uint64_t{1} << 30;
 
-PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
-  if (when.is_never()) return next_uses::farthest;
-  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
-  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
-}
-PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
-  std::uint64_t least = next_uses::farthest;
-  for (std::uint32_t i = 0; i < count_ && least != 0; ++i) {
-    std::uint64_t& word = const_cast<std::uint64_t&>(rows_[i].words[slot]);
-    const auto when = next_use::of_word(std::atomic_ref(word).load(std::memory_order_relaxed));
-    least = std::min(least, rows_[i].to(when));
+/// A slot that another block may have: when it was used, 0 if it is free, and how far away its next use is.
+struct candidate {
+  std::uint64_t use = 0, distance = 0;
+};
+/// A free slot, or the one whose block is needed last, and of several of these the one that was used longest
+/// ago: of up to 4096 slots from `hand` on, which goes on behind them, so that a large cache costs no more.
+/// `look(slot)` returns a `candidate`, or nothing. None if that is all it returns.
+template <class Look>
+[[nodiscard]] std::optional<std::uint32_t> least_needed(std::uint64_t slots, std::uint64_t& hand,
+                                                        Look&& look) {
+  constexpr std::uint64_t maximum = 4096;
+  std::optional<std::uint32_t> found;
+  candidate best;
+  for (std::uint64_t looks = 0; looks < slots; ++looks) {
+    if (found && (best.use == 0 || looks >= maximum)) break;
+    const auto here = static_cast<std::uint32_t>(hand);
+    hand = hand + 1 == slots ? 0 : hand + 1;
+    const std::optional<candidate> one = look(here);
+    if (!one || (found && one->use != 0 && one->distance < best.distance)) continue;
+    if (found && one->use != 0 && one->distance == best.distance && one->use >= best.use) continue;
+    found = here;
+    best = *one;
   }
-  return least;
+  return found;
 }
-PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
-  for (std::uint32_t i = 0; i < count_; ++i)
-    if (rows_[i].number == row) return rows_[i].to(when);
-  return 0;
-}
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_index.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
-inline constexpr std::uint64_t piece_size = 32'768;
-
-/// What identifies a block: a hash of its object's name and version, and of its number.
-struct key {
-  std::uint64_t high = 0, low = 0;
-  friend bool operator==(const key&, const key&) = default;
-};
-
-/// What a folder of blocks is made for; it has room for `slots` blocks.
-struct shape {
-  std::uint64_t block = 0;  ///< bytes of a block, a multiple of `piece`
-  std::uint64_t piece = 0;  ///< bytes that have a checksum
-  std::uint64_t slots = 0;
-
-  [[nodiscard]] std::uint64_t pieces() const noexcept { return block / piece; }
-  friend bool operator==(const shape&, const shape&) = default;
-};
-
-enum class phase : std::uint32_t { free, filling, full };
-
-/// A slot as it was seen. Its state is another one as soon as the slot is used for something else.
-struct place {
-  std::uint32_t slot = 0, state = 0;
-
-  [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
-};
 
 /// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
 /// when it was used last and is needed next, and the checksums of its pieces.
@@ -70454,7 +70404,7 @@ class block_index {
                                                                std::uint64_t pair) noexcept;
 
   /// Refers to `bytes(of)` bytes; does not look at them.
-  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
+  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of), layout_(of) {}
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
@@ -70502,9 +70452,7 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one whose block is needed last, and of several of these the one that was used
-  /// longest ago: of up to 4096 slots, behind those that were looked at before, so that a large index costs
-  /// no more. None if all are being filled.
+  /// The slot for another block, or a full one that goes without. None if all are being filled.
   [[nodiscard]] std::optional<place> least_needed(const outlook& future,
                                                   bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
@@ -70519,12 +70467,25 @@ class block_index {
  private:
   struct head_record;
   struct slot_record;
+  /// Where the parts begin: the head, then chains, slots, uses, checksums and next uses.
+  struct layout {
+    explicit layout(const shape& what) noexcept;
+    std::uint64_t pieces, chains, slots, uses, sums, next, end;
+  };
 
+  template <class T>
+  [[nodiscard]] T& at(std::uint64_t part, std::uint64_t number) const noexcept {
+    return reinterpret_cast<T*>(memory_ + part)[number];
+  }
   [[nodiscard]] head_record& head_of() const noexcept;
   [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept;
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
-  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept;
-  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept {
+    return at<std::uint64_t>(layout_.uses, slot);
+  }
+  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
+    return at<std::uint64_t>(layout_.sums, slot * layout_.pieces + piece);
+  }
   [[nodiscard]] static key key_of(slot_record& one) noexcept;
   void link(std::uint32_t slot) const noexcept;
   void unlink(std::uint32_t slot) const noexcept;
@@ -70533,6 +70494,7 @@ class block_index {
 
   std::byte* memory_;
   shape shape_;
+  layout layout_;
 };
 
 }  // namespace detail::blocks
@@ -70574,43 +70536,101 @@ void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) 
   std::atomic_ref<T>(word).store(value, order);
 }
 
-/// Where the parts of an index begin: the head, then chains, slots, uses, checksums and next uses.
-struct index_parts {
-  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, next = 0, end = 0;
+PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
+  return reinterpret_cast<row_record*>(memory_)[row];
+}
+PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
+}
 
-  template <class Head, class Slot>
-  [[nodiscard]] static index_parts of(const shape& what) noexcept {
-    index_parts made;
-    made.chains = Head::bytes;
-    const std::uint64_t chains = std::bit_ceil(what.slots) * sizeof(std::uint32_t);
-    made.slots = made.chains + (chains + 63) / 64 * 64;
-    made.uses = made.slots + what.slots * sizeof(Slot);
-    made.sums = made.uses + what.slots * sizeof(std::uint64_t);
-    made.next = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
-    // Whole pages, since that is what they take of a disk.
-    made.end = (made.next + next_uses::bytes(what.slots) + Head::bytes - 1) / Head::bytes * Head::bytes;
-    return made;
+PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
+  return blocks::get(record(row).used, std::memory_order_acquire) != 0;
+}
+PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
+  clear(row);
+  stand_at(row, 0, 0);
+  put(record(row).used, std::uint64_t{1}, std::memory_order_release);
+}
+PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
+  put(record(row).used, std::uint64_t{0}, std::memory_order_release);
+}
+
+PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
+                                         std::uint64_t ns_per_row) const noexcept {
+  put(record(row).run_row, run_row);
+  put(record(row).ns_per_row, ns_per_row);
+}
+PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return next_use::of_word(blocks::get(word(row, slot)));
+}
+PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
+  // In one order with the states of slots: see `block_index::stand_at`.
+  put(word(row, slot), when.word(), std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+}
+PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
+  for (std::uint32_t row = 0; row < maximum; ++row)
+    if (is_used(row)) set(row, slot, {});
+}
+
+PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
+  if (count_ == rows_.size()) return;
+  next_uses::row_record& one = all.record(row);
+  rows_[count_++] = {get(one.run_row), get(one.ns_per_row), &all.word(row, 0), row};
+}
+
+// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
+// says of each would only add noise.
+PENSTOCK_INLINE void outlook::settle() noexcept {
+  constexpr std::uint64_t alike = 4;
+  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    least = std::min(least, rows_[i].ns_per_row);
+    greatest = std::max(greatest, rows_[i].ns_per_row);
   }
-};
+  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
+  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
+}
+
+PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
+  if (when.is_never()) return next_uses::farthest;
+  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
+  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
+  std::uint64_t least = next_uses::farthest;
+  for (std::uint32_t i = 0; i < count_ && least != 0; ++i)
+    least = std::min(least, rows_[i].to(next_use::of_word(get(rows_[i].words[slot]))));
+  return least;
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
+  for (std::uint32_t i = 0; i < count_; ++i)
+    if (rows_[i].number == row) return rows_[i].to(when);
+  return 0;
+}
+
+PENSTOCK_INLINE block_index::layout::layout(const shape& what) noexcept
+    : pieces(what.pieces()),
+      chains(head_record::bytes),
+      slots(chains + (std::bit_ceil(what.slots) * sizeof(std::uint32_t) + 63) / 64 * 64),
+      uses(slots + what.slots * sizeof(slot_record)),
+      sums(uses + what.slots * sizeof(std::uint64_t)),
+      next(sums + what.slots * pieces * sizeof(std::uint64_t)),
+      // Whole pages, since that is what they take of a disk.
+      end((next + next_uses::bytes(what.slots) + head_record::bytes - 1) / head_record::bytes *
+          head_record::bytes) {}
 /// The use of a slot that is being filled.
 inline constexpr std::uint64_t used_now = ~std::uint64_t{0};
 
-PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept {
-  return index_parts::of<head_record, slot_record>(of).end;
-}
+PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept { return layout(of).end; }
 
 PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std::uint64_t block,
                                                         std::uint64_t piece) noexcept {
-  std::uint64_t low = 0, high = limit / block;  // all of `low` fit
-  high = high < (std::uint64_t{1} << 30) ? high : std::uint64_t{1} << 30;
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (bytes({block, piece, middle}) + data_head + middle * block <= limit)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return largest(std::min(limit / block, max_slots), [&](std::uint64_t slots) {
+    return bytes({block, piece, slots}) + data_head + slots * block <= limit;
+  });
 }
 
 PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std::size_t size, shape& found,
@@ -70657,7 +70677,7 @@ PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {
-  return {memory_ + index_parts::of<head_record, slot_record>(shape_).next, shape_.slots};
+  return {memory_ + layout_.next, shape_.slots};
 }
 PENSTOCK_INLINE std::optional<key> block_index::block_in(place seen) const noexcept {
   const key found = key_of(record(seen.slot));
@@ -70672,20 +70692,10 @@ PENSTOCK_INLINE block_index::head_record& block_index::head_of() const noexcept 
   return *reinterpret_cast<head_record*>(memory_);
 }
 PENSTOCK_INLINE block_index::slot_record& block_index::record(std::uint32_t slot) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).slots;
-  return reinterpret_cast<slot_record*>(memory_ + at)[slot];
+  return at<slot_record>(layout_.slots, slot);
 }
 PENSTOCK_INLINE std::uint32_t& block_index::chain(const key& what) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
-  return reinterpret_cast<std::uint32_t*>(memory_ + at)[what.low & (std::bit_ceil(shape_.slots) - 1)];
-}
-PENSTOCK_INLINE std::uint64_t& block_index::use(std::uint32_t slot) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).uses;
-  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot];
-}
-PENSTOCK_INLINE std::uint64_t& block_index::sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).sums;
-  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot * shape_.pieces() + piece];
+  return at<std::uint32_t>(layout_.chains, what.low & (std::bit_ceil(shape_.slots) - 1));
 }
 PENSTOCK_INLINE key block_index::key_of(slot_record& one) noexcept {
   // Not before the state that says that they change.
@@ -70778,26 +70788,16 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
 
 PENSTOCK_INLINE std::optional<place> block_index::least_needed(const outlook& future,
                                                                bool only_full) const noexcept {
-  constexpr std::uint64_t maximum = 4096;
-  head_record& all = head_of();
-  std::uint64_t least = used_now, farthest = 0, slot = get(all.hand) % shape_.slots;
-  std::uint32_t found = 0;
-  for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
-    if (looks >= maximum && least != used_now) break;
-    const auto here = static_cast<std::uint32_t>(slot);
-    slot = slot + 1 == shape_.slots ? 0 : slot + 1;
-    const std::uint64_t one = get(use(here));
-    if (one == used_now || (one == 0 && only_full)) continue;
-    const std::uint64_t distance = one != 0 && future.any() ? future.distance(here) : 0;
-    if (one == 0 || least == used_now || distance > farthest || (distance == farthest && one < least)) {
-      least = one;
-      farthest = distance;
-      found = here;
-    }
-  }
-  put(all.hand, slot);
-  if (least == used_now) return std::nullopt;
-  return look_at(found);
+  std::uint64_t hand = get(head_of().hand) % shape_.slots;
+  const auto found =
+      blocks::least_needed(shape_.slots, hand, [&](std::uint32_t slot) -> std::optional<candidate> {
+        const std::uint64_t one = get(use(slot));
+        if (one == used_now || (one == 0 && only_full)) return std::nullopt;
+        return candidate{one, one == 0 ? 0 : future.distance(slot)};
+      });
+  put(head_of().hand, hand);
+  if (!found) return std::nullopt;
+  return look_at(*found);
 }
 
 PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) const noexcept {
@@ -70853,9 +70853,8 @@ PENSTOCK_INLINE place block_index::set_state(std::uint32_t slot, phase next) con
 }
 
 PENSTOCK_INLINE void block_index::rebuild() const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
-  auto* const chains = reinterpret_cast<std::uint32_t*>(memory_ + at);
-  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i) put(chains[i], 0u);
+  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i)
+    put(at<std::uint32_t>(layout_.chains, i), 0u);
   for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
     const phase now = look_at(slot).now();
     // Of two with one block, which a death can leave, one is enough.
@@ -73136,8 +73135,7 @@ PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& optio
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 class memory_blocks;
-template <class Far>
-class memory_reads;
+class session_blocks;
 }  // namespace detail::blocks
 
 /// How a `memory_cache` keeps its blocks.
@@ -73171,8 +73169,7 @@ class memory_cache {
   [[nodiscard]] std::string describe() const;
 
  private:
-  template <class Far>
-  friend class detail::blocks::memory_reads;
+  friend class detail::blocks::session_blocks;
   struct home;
 
   /// Those of this process, made now if they were not there.
@@ -73248,7 +73245,6 @@ class block_plan {
   void append(std::uint32_t block, std::uint64_t row);
   void grow();
   [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
-  [[nodiscard]] next_use next_locked(const key& what) const noexcept;
   [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
   void place(std::uint32_t block) noexcept;
 
@@ -73365,20 +73361,17 @@ PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noex
       if (uses_[i].last >= row_) return next_use::at(std::max(uses_[i].first, row_));
   return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, row_));
 }
-PENSTOCK_INLINE next_use block_plan::next_locked(const key& what) const noexcept {
-  return next_locked(find(what));
-}
 PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
   const std::scoped_lock lock(mutex_);
   return next_locked(block);
 }
 PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  return next_locked(what);
+  return next_locked(find(what));
 }
 PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  const next_use found = next_locked(what);
+  const next_use found = next_locked(find(what));
   return found.is_never() ? next_uses::farthest : found.rows_from(row_);
 }
 
@@ -73446,6 +73439,7 @@ class memory_blocks {
     key what;                           // changes with the lock, and only without pins
     std::uint32_t next = 0;             // in its chain: the number of a slot and 1, or 0
     bool in_vain = false;               // who waited for it gave up
+    std::thread::id filler;
   };
 
  public:
@@ -73514,9 +73508,11 @@ class memory_blocks {
   /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
-  /// The slot is full; the caller has pinned it.
-  [[nodiscard]] pin publish(const answer& mine) noexcept;
+  /// The slot is full.
+  void publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
+  /// Whether this thread fills it itself: a cache that is around itself must not wait for that.
+  [[nodiscard]] bool is_own(const answer& other) noexcept;
   /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
   /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
@@ -73544,8 +73540,7 @@ class memory_blocks {
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
   [[nodiscard]] std::optional<std::uint32_t> slot_of(const key& what) const noexcept;
   void unlink(std::uint32_t slot) noexcept;
-  /// Which slot gets another block: a free one, or what `evict` says, of up to 4096 behind those that were
-  /// looked at before. None if all of them are being filled or read. The caller has the lock.
+  /// Which slot gets another block. None if all of them are being filled or read. The caller has the lock.
   [[nodiscard]] std::optional<std::uint32_t> victim() noexcept;
   /// How far away the next use of a block is, by the run that needs it first.
   [[nodiscard]] std::uint64_t distance(const key& what) const noexcept;
@@ -73557,7 +73552,7 @@ class memory_blocks {
   fixed_array<slot_record> slots_;
   fixed_array<std::uint32_t> chains_;
   std::atomic<std::uint64_t> clock_{1};  // one more for each block that comes
-  std::uint32_t hand_ = 0;               // the slot from which on `victim` looks next
+  std::uint64_t hand_ = 0;               // the slot from which on `least_needed` looks
   std::mutex mutex_;
   std::condition_variable changed_;
 };
@@ -73571,22 +73566,14 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 30;
   const auto index = [](std::uint64_t slots) {
     return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
   };
   // What the object itself takes, and the heap beside each part.
   constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
   if (limit < rest) return 0;
-  std::uint64_t low = 0, high = std::min(maximum, (limit - rest) / block);  // all of `low` fit
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (index(middle) <= limit - rest - middle * block)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return largest(std::min(max_slots, (limit - rest) / block),
+                 [&](std::uint64_t slots) { return index(slots) <= limit - rest - slots * block; });
 }
 
 PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
@@ -73644,27 +73631,13 @@ PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noe
 }
 
 PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
-  constexpr std::uint64_t maximum = 4096;
-  std::optional<std::uint32_t> found;
-  std::uint64_t least = 0, farthest = 0;
-  std::uint32_t here = hand_;
-  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= maximum || least == 0)); ++looks) {
-    const slot_record& one = slots_[here];
+  return least_needed(count_, hand_, [&](std::uint32_t slot) -> std::optional<candidate> {
+    const slot_record& one = slots_[slot];
     const std::uint64_t word = one.word.load(std::memory_order_relaxed);
-    if (phase_of(word) != phase::filling && (word & pins) == 0) {
-      const bool free = phase_of(word) == phase::free;
-      const std::uint64_t use = free ? 0 : one.use.load(std::memory_order_relaxed);
-      const std::uint64_t far_away = free || followed_.empty() ? 0 : distance(one.what);
-      if (!found || free || far_away > farthest || (far_away == farthest && use < least)) {
-        found = here;
-        least = use;
-        farthest = far_away;
-      }
-    }
-    here = here + 1 == count_ ? 0 : here + 1;
-  }
-  hand_ = here;
-  return found;
+    if (phase_of(word) == phase::free) return candidate{};
+    if (phase_of(word) == phase::filling || (word & pins) != 0) return std::nullopt;
+    return candidate{one.use.load(std::memory_order_relaxed), distance(one.what)};
+  });
 }
 
 PENSTOCK_INLINE bool memory_blocks::has(const key& what, std::atomic<std::uint32_t>& hint) noexcept {
@@ -73702,6 +73675,7 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
     if (before == phase::full) unlink(*free_one);
     one.what = what;
     one.in_vain = false;
+    one.filler = std::this_thread::get_id();
     hint.store(*free_one + 1, std::memory_order_relaxed);
     std::uint32_t& first = chain(what);
     one.next = std::exchange(first, *free_one + 1);
@@ -73711,15 +73685,14 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
   return {};
 }
 
-PENSTOCK_INLINE memory_blocks::pin memory_blocks::publish(const answer& mine) noexcept {
+PENSTOCK_INLINE void memory_blocks::publish(const answer& mine) noexcept {
   slot_record& one = slots_[mine.slot];
   {
     const std::scoped_lock lock(mutex_);
     one.use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    one.word.store(with(mine.state, phase::full) + one_pin, std::memory_order_release);
+    one.word.store(with(mine.state, phase::full), std::memory_order_release);
   }
   changed_.notify_all();
-  return {one, bytes_of(mine.slot)};
 }
 PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   {
@@ -73730,6 +73703,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   changed_.notify_all();
 }
 
+PENSTOCK_INLINE bool memory_blocks::is_own(const answer& other) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const slot_record& one = slots_[other.slot];
+  return one.word.load(std::memory_order_relaxed) == other.state && one.filler == std::this_thread::get_id();
+}
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
                                          const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
@@ -74904,7 +74882,7 @@ concept stage_watcher = std::invocable<F&, const stage_progress&>;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/cache/far_storage.hpp
+// ---- penstock/storage/cache/staged_object.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -74931,33 +74909,18 @@ struct far_storage {
   void (*end_reads)(void* self) noexcept;
 };
 
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staging.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::staging {
-
-/// Who is told how far it is: called by the thread that called `stage_to`.
-struct stage_listener {
-  void* self = nullptr;
-  void (*call)(void* self, const stage_progress& now) = nullptr;
+/// An object and its place in the folder.
+struct staged_object {
+  std::string_view name;  ///< in its storage
+  std::string known_as;   ///< in records: that name, or the whole path
+  std::string file;       ///< in the folder
+  object_version version;
 };
-
-/// Copies all objects to a folder; returns their paths.
-[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
-                                             const stage_options& options, const check_view& check,
-                                             stage_listener listener);
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_record.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
+/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
+/// that all names have in common. Of URLs neither scheme nor query is part of it.
+/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
+/// would have one.
+[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
 
 /// What the system says of a file.
 struct file_facts {
@@ -75009,554 +74972,7 @@ struct record {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/cache/staged_record.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-inline constexpr std::string_view record_head = "penstock staged 1\n";
-
-/// Takes a record apart, from its beginning to its end; `good` is false after the first wrong byte.
-class record_text {
- public:
-  explicit record_text(std::string_view text) noexcept : rest_(text) {}
-
-  [[nodiscard]] bool good() const noexcept { return good_; }
-  [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
-  [[nodiscard]] bool take(std::string_view word) noexcept {
-    if (!rest_.starts_with(word)) return false;
-    rest_.remove_prefix(word.size());
-    return true;
-  }
-  void expect(std::string_view word) noexcept {
-    if (!take(word)) fail();
-  }
-  /// A number, and the character after it.
-  [[nodiscard]] std::uint64_t number(char after) noexcept {
-    std::uint64_t value = 0;
-    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (code != std::errc()) {
-      fail();
-      return 0;
-    }
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    expect({&after, 1});
-    return value;
-  }
-  /// A text, with its length before it.
-  [[nodiscard]] std::string text() {
-    const std::uint64_t size = number(' ');
-    if (size > rest_.size()) fail();
-    std::string found(rest_.substr(0, good_ ? to_size(size) : 0));
-    rest_.remove_prefix(found.size());
-    expect("\n");
-    return found;
-  }
-  [[nodiscard]] std::optional<whole_copy> copy() noexcept {
-    whole_copy found;
-    found.of.size = number(' ');
-    found.of.stamp = number(' ');
-    found.file.size = number(' ');
-    found.file.changed = number(' ');
-    found.file.inode = number(' ');
-    found.file.born = number('\n');
-    found.file.regular = true;
-    return found;
-  }
-
- private:
-  void fail() noexcept {
-    good_ = false;
-    rest_ = {};
-  }
-  std::string_view rest_;
-  bool good_ = true;
-};
-
-PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
-  if (last && last->wrote(found)) return &*last;
-  if (before && before->wrote(found)) return &*before;
-  return nullptr;
-}
-
-PENSTOCK_INLINE std::string to_text(const record& what) {
-  std::string all(record_head);
-  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
-               "\n"});
-  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
-    if (one)
-      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
-                   one->file.inode, " ", one->file.born, "\n"});
-  };
-  add("before ", what.before);
-  add("last ", what.last);
-  if (what.part)
-    append(all,
-           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
-  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
-  return all;
-}
-
-PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
-  record_text rest(text);
-  record found;
-  rest.expect(record_head);
-  rest.expect("object ");
-  found.object = rest.text();
-  rest.expect("file ");
-  found.file = rest.text();
-  if (rest.take("before ")) found.before = rest.copy();
-  if (rest.take("last ")) found.last = rest.copy();
-  if (rest.take("part ")) {
-    object_version part;
-    part.size = rest.number(' ');
-    part.stamp = rest.number(' ');
-    found.part = part;
-    found.boot = rest.text();
-  }
-  rest.expect("sum ");
-  if (!rest.good()) return std::nullopt;
-  const std::uint64_t sum = rest.number('\n');
-  const std::size_t summed = text.rfind("sum ");
-  if (!rest.good() || !rest.at_end() || sum != fingerprint().add(text.substr(0, summed)).value())
-    return std::nullopt;
-  return found;
-}
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_folder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-using files::descriptor;
-
-/// An object and its place in the folder.
-struct staged_object {
-  std::string_view name;  ///< in its storage
-  std::string known_as;   ///< in records: that name, or the whole path
-  std::string file;       ///< in the folder
-  object_version version;
-};
-
-/// What there is of an object.
-struct found_copy {
-  bool whole = false;
-  std::uint64_t part = 0;  ///< bytes that can be gone on with
-};
-
-/// A folder of complete files under their names, and a folder in it, `.penstock-staged`, of what belongs to
-/// them: a record of each, the files that are not complete, and a file whose bytes are locked.
-///
-/// Whoever changes what belongs to an object has the lock of its byte, which the system takes away when the
-/// process ends, however it ends.
-/// Threads: any number, each with another object.
-class staged_folder {
- public:
-  /// Opens the folder, or makes it. Throws as `stage_to` says.
-  explicit staged_folder(std::string path);
-  staged_folder(const staged_folder&) = delete;
-  staged_folder& operator=(const staged_folder&) = delete;
-  ~staged_folder();
-
-  [[nodiscard]] std::string path_of(const staged_object& what) const { return path_ + '/' + what.file; }
-  /// Bytes that the file system has left for this user.
-  [[nodiscard]] std::uint64_t available() const;
-  [[nodiscard]] error no_room(std::uint64_t needed, std::string_view file) const;
-
-  [[nodiscard]] bool try_lock(const staged_object& what) const noexcept;
-  void unlock(const staged_object& what) const noexcept;
-
-  /// Looks at what is there. Throws errc::argument for a file that is not a copy of this object. `resumes`:
-  /// whether a part may be gone on with. Needs no lock.
-  [[nodiscard]] found_copy look(const staged_object& what, bool resumes) const;
-
-  /// The unfinished file of an object, with its first `from` bytes, or a new one. The caller has the lock, as
-  /// for all that follows.
-  [[nodiscard]] descriptor open_part(const staged_object& what, std::uint64_t from) const;
-  void write(const staged_object& what, int part, std::uint64_t offset, bytes_view bytes) const;
-  /// Copies from a file, inside the system. Returns how many bytes, or nothing if that cannot be done here.
-  [[nodiscard]] std::optional<std::uint64_t> copy(const staged_object& what, int from, int part,
-                                                  std::uint64_t offset, std::uint64_t size) const;
-  /// Reads what `open_part` found there.
-  void read(const staged_object& what, int part, std::uint64_t offset, mutable_bytes into) const;
-  /// Flushes the file and gives it its name.
-  void finish(const staged_object& what, const descriptor& part) const;
-  void discard_part(const staged_object& what) const;
-
- private:
-  [[nodiscard]] static descriptor open_folder(int in, const std::string& name, const std::string& path);
-  [[nodiscard]] std::optional<record> read_record(const staged_object& what) const;
-  void write_record(const staged_object& what, const record& about, bool flush) const;
-  /// The record for what comes: with the copy that is there, if it is one.
-  [[nodiscard]] record begin_record(const staged_object& what) const;
-  [[nodiscard]] error failed_write(const staged_object& what, std::uint64_t offset, std::uint64_t size,
-                                   int code) const;
-
-  std::string path_;
-  std::string boot_;  // empty if it is not known
-  descriptor folder_, kept_, lock_;
-};
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/file_lock.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
-
-/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
-/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
-/// its process ends. False if another open file has it.
-inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  struct flock what {};
-  what.l_type = static_cast<short>(how);
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  int result = 0;
-  do result = ::fcntl(opened, F_OFD_SETLK, &what);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-/// Whether that worked.
-inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  return try_lock_byte(opened, byte, how) == 0;
-}
-
-/// Whether another open file has a lock of this byte, or that cannot be found out.
-[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
-  struct flock what {};
-  what.l_type = F_WRLCK;
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_folder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-using files::failure;
-
-inline constexpr const char* kept_name = ".penstock-staged";
-
-/// Closes the files of locks in the child of a fork: it would keep the locks of a parent that dies.
-class staging_forks {
- public:
-  static void join(descriptor& one) {
-    staging_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    if (!std::exchange(all.asks_, true))
-      (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
-    all.open_.push_back(&one);
-  }
-  static void leave(descriptor& one) noexcept {
-    staging_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    std::erase(all.open_, &one);
-  }
-
- private:
-  // Never destroyed: a process may fork while it ends.
-  static staging_forks& process() {
-    static staging_forks* const all = new staging_forks;
-    return *all;
-  }
-  static void in_child() {
-    for (descriptor* const one : process().open_) *one = descriptor();
-    process().mutex_.unlock();
-  }
-  std::mutex mutex_;
-  bool asks_ = false;
-  std::vector<descriptor*> open_;
-};
-
-PENSTOCK_INLINE std::string kept_file(const staged_object& what, const char* suffix) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::uint64_t number = fingerprint().add(std::string_view(what.file)).value();
-  std::string name(16, '0');
-  for (std::size_t i = name.size(); i-- > 0; number >>= 4) name[i] = digits[number & 15];
-  return name + suffix;
-}
-PENSTOCK_INLINE std::uint64_t lock_byte_of(const staged_object& what) noexcept {
-  return fingerprint().add(std::string_view(what.file)).value() >> 2;
-}
-
-PENSTOCK_INLINE std::optional<file_facts> facts_of_file(int in, const std::string& name, int flags) noexcept {
-  struct statx status {};
-  if (::statx(in, name.c_str(), AT_SYMLINK_NOFOLLOW | flags, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
-    return std::nullopt;
-  const auto nanoseconds = [](const struct statx_timestamp& at) {
-    return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000u + at.tv_nsec;
-  };
-  file_facts found;
-  found.size = status.stx_size;
-  found.changed = nanoseconds(status.stx_mtime);
-  found.inode = status.stx_ino;
-  if ((status.stx_mask & STATX_BTIME) != 0) found.born = nanoseconds(status.stx_btime);
-  found.regular = S_ISREG(status.stx_mode);
-  return found;
-}
-
-PENSTOCK_INLINE std::string boot_of_machine() {
-  const descriptor opened(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, 64> text{};
-  const ssize_t got = opened.get() < 0 ? 0 : ::read(opened.get(), text.data(), text.size());
-  std::string name(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  while (!name.empty() && name.back() == '\n') name.pop_back();
-  return name;
-}
-
-PENSTOCK_INLINE descriptor staged_folder::open_folder(int in, const std::string& name,
-                                                      const std::string& path) {
-  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST)
-    throw failure("make the folder", path, errno);
-  descriptor opened(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  struct stat status {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the folder", path, errno);
-  if (status.st_uid != ::geteuid())
-    throw error(errc::argument,
-                {"the folder belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
-                 "; give each user a folder of its own"})
-        .in_file(path);
-  if ((status.st_mode & 022) != 0)
-    throw error(errc::argument,
-                "others may write to the folder; forbid it with `chmod go-w`, or give another folder")
-        .in_file(path);
-  return opened;
-}
-
-PENSTOCK_INLINE staged_folder::staged_folder(std::string path)
-    : path_(std::move(path)), boot_(boot_of_machine()) {
-  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
-  folder_ = open_folder(AT_FDCWD, path_, path_);
-  const std::string kept_path = path_ + '/' + kept_name, lock_path = kept_path + "/lock";
-  kept_ = open_folder(folder_.get(), kept_name, kept_path);
-  lock_ = descriptor(::openat(kept_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock_.get() < 0) throw failure("open the file of the locks", lock_path, errno);
-  const int code = try_lock_byte(lock_.get(), 0, byte_lock::shared);
-  if (code != 0)
-    throw error(errc::argument,
-                "this file system has no locks that belong to open files; stage to a local disk")
-        .in_file(lock_path);
-  staging_forks::join(lock_);
-}
-PENSTOCK_INLINE staged_folder::~staged_folder() { staging_forks::leave(lock_); }
-
-PENSTOCK_INLINE std::uint64_t staged_folder::available() const {
-  struct statvfs status {};
-  if (::fstatvfs(folder_.get(), &status) != 0) throw failure("ask for the room on the disk", path_, errno);
-  return std::uint64_t{status.f_bavail} * status.f_frsize;
-}
-PENSTOCK_INLINE error staged_folder::no_room(std::uint64_t needed, std::string_view file) const {
-  return error(errc::io, {"the disk has ", available(), " bytes free, and ", needed,
-                          " more are needed; make room, or stage to another disk"})
-      .in_file(file.empty() ? path_ : file);
-}
-
-PENSTOCK_INLINE bool staged_folder::try_lock(const staged_object& what) const noexcept {
-  return lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::exclusive);
-}
-PENSTOCK_INLINE void staged_folder::unlock(const staged_object& what) const noexcept {
-  (void)lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::none);
-}
-
-PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool resumes) const {
-  // Another process may give the file its name between two looks; its record is there before that.
-  constexpr int max_tries = 3;
-  for (int tries = 1;; ++tries) {
-    const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
-    if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("look at the file", path_of(what), errno);
-    const std::optional<record> about = read_record(what);
-    found_copy found;
-    if (file) {
-      const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
-      if (copy == nullptr && tries < max_tries) continue;
-      if (copy == nullptr)
-        throw error(errc::argument,
-                    "there is a file of this name that was not staged; move it away, or stage to "
-                    "another folder")
-            .in_file(path_of(what));
-      if (about->object != what.known_as)
-        throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
-                                     what.known_as, "; stage to another folder"})
-            .in_file(path_of(what));
-      found.whole = copy->intact(*file) && copy->of == what.version;
-    }
-    if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.version &&
-        !boot_.empty() && about->boot == boot_) {
-      const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
-      if (part && part->regular && part->size <= what.version.size) found.part = part->size;
-    }
-    return found;
-  }
-}
-
-PENSTOCK_INLINE std::optional<record> staged_folder::read_record(const staged_object& what) const {
-  const descriptor opened(
-      ::openat(kept_.get(), kept_file(what, ".record").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (opened.get() < 0 && errno == ENOENT) return std::nullopt;
-  if (opened.get() < 0) throw failure("open the record of the file", path_of(what), errno);
-  std::string text;
-  std::array<char, 4096> some{};
-  for (;;) {
-    const ssize_t got = ::read(opened.get(), some.data(), some.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failure("read the record of the file", path_of(what), errno);
-    if (got == 0) break;
-    text.append(some.data(), static_cast<std::size_t>(got));
-  }
-  std::optional<record> found = parse_record(text);
-  if (found && found->file != what.file) found.reset();
-  return found;
-}
-
-PENSTOCK_INLINE void staged_folder::write_record(const staged_object& what, const record& about,
-                                                 bool flush) const {
-  const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
-  const descriptor opened(
-      ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (opened.get() < 0) throw failure("make the record of the file", path_of(what), errno);
-  const std::string text = to_text(about);
-  write(what, opened.get(), 0, bytes_of(text));
-  if ((flush && ::fsync(opened.get()) != 0) ||
-      ::renameat(kept_.get(), coming.c_str(), kept_.get(), name.c_str()) != 0 ||
-      (flush && ::fsync(kept_.get()) != 0))
-    throw failure("write the record of the file", path_of(what), errno);
-}
-
-PENSTOCK_INLINE record staged_folder::begin_record(const staged_object& what) const {
-  record made;
-  made.object = what.known_as;
-  made.file = what.file;
-  const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
-  if (const std::optional<record> about = read_record(what); file && about)
-    if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
-  made.part = what.version;
-  made.boot = boot_;
-  return made;
-}
-
-PENSTOCK_INLINE descriptor staged_folder::open_part(const staged_object& what, std::uint64_t from) const {
-  const std::string name = kept_file(what, ".part");
-  int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  if (from == 0) {
-    // What was there is of another object, and must be gone before the record says that it is of this one.
-    discard_part(what);
-    const record about = begin_record(what);
-    write_record(what, about, about.before.has_value());
-    flags |= O_CREAT | O_EXCL;
-  }
-  descriptor opened(::openat(kept_.get(), name.c_str(), flags, 0600));
-  if (opened.get() < 0) throw failure("open the unfinished copy of the file", path_of(what), errno);
-  return opened;
-}
-
-PENSTOCK_INLINE error staged_folder::failed_write(const staged_object& what, std::uint64_t offset,
-                                                  std::uint64_t size, int code) const {
-  if (code == ENOSPC || code == EDQUOT)
-    return no_room(what.version.size - std::min(offset, what.version.size), path_of(what)).at_offset(offset);
-  return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
-}
-
-PENSTOCK_INLINE void staged_folder::write(const staged_object& what, int part, std::uint64_t offset,
-                                          bytes_view bytes) const {
-  const std::uint64_t begin = offset, size = bytes.size();
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(part, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) throw failed_write(what, offset, bytes.size(), wrote < 0 ? errno : ENOSPC);
-    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-    offset += static_cast<std::uint64_t>(wrote);
-  }
-  // Begins to write to the disk, so that the flush at the end has little left to do.
-  (void)::sync_file_range(part, static_cast<off_t>(begin), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_object& what, int from,
-                                                                 int part, std::uint64_t offset,
-                                                                 std::uint64_t size) const {
-  for (;;) {
-    auto in = static_cast<off_t>(offset);
-    off_t out = in;
-    const ssize_t copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
-    if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
-    if (copied <= 0) return std::nullopt;
-    (void)::sync_file_range(part, static_cast<off_t>(offset), copied, SYNC_FILE_RANGE_WRITE);
-    return static_cast<std::uint64_t>(copied);
-  }
-}
-
-PENSTOCK_INLINE void staged_folder::read(const staged_object& what, int part, std::uint64_t offset,
-                                         mutable_bytes into) const {
-  while (!into.empty()) {
-    const ssize_t got = ::pread(part, into.data(), into.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      throw failure("read the unfinished copy of the file", path_of(what), got < 0 ? errno : EIO)
-          .at_offset(offset);
-    into = into.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-}
-
-PENSTOCK_INLINE void staged_folder::finish(const staged_object& what, const descriptor& part) const {
-  if (::fsync(part.get()) != 0) throw failed_write(what, what.version.size, 0, errno);
-  const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
-  if (!facts) throw failure("look at the file", path_of(what), errno);
-  descriptor parent;
-  int in = folder_.get();
-  std::string_view rest = what.file;
-  for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
-    parent = open_folder(in, std::string(rest.substr(0, slash)), path_of(what));
-    in = parent.get();
-    rest.remove_prefix(slash + 1);
-  }
-  record about = begin_record(what);
-  about.last = whole_copy{what.version, *facts};
-  write_record(what, about, true);
-  if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
-      ::fsync(in) != 0)
-    throw failure("give the finished file its name", path_of(what), errno);
-}
-
-PENSTOCK_INLINE void staged_folder::discard_part(const staged_object& what) const {
-  if (::unlinkat(kept_.get(), kept_file(what, ".part").c_str(), 0) != 0 && errno != ENOENT)
-    throw failure("remove the unfinished copy of the file", path_of(what), errno);
-}
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_names.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
-/// that all names have in common. Of URLs neither scheme nor query is part of it.
-/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
-/// would have one.
-[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_names.ipp
+// ---- penstock/storage/cache/staged_object.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75625,6 +75041,506 @@ PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::strin
   return files;
 }
 
+inline constexpr std::string_view record_head = "penstock staged 1\n";
+
+PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
+  if (last && last->wrote(found)) return &*last;
+  if (before && before->wrote(found)) return &*before;
+  return nullptr;
+}
+
+PENSTOCK_INLINE std::string to_text(const record& what) {
+  std::string all(record_head);
+  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
+               "\n"});
+  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
+    if (one)
+      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
+                   one->file.inode, " ", one->file.born, "\n"});
+  };
+  add("before ", what.before);
+  add("last ", what.last);
+  if (what.part)
+    append(all,
+           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
+  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
+  return all;
+}
+
+// What is not exactly as it would be written, its sum included, is no record.
+PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
+  std::string_view rest = text;
+  const auto skip = [&rest](std::uint64_t size) {
+    rest.remove_prefix(to_size(std::min<std::uint64_t>(size, rest.size())));
+  };
+  const auto take = [&](std::string_view word) {
+    const bool is_next = rest.starts_with(word);
+    if (is_next) skip(word.size());
+    return is_next;
+  };
+  const auto number = [&] {  // and the character after it
+    std::uint64_t value = 0;
+    const char* const end = std::from_chars(rest.data(), rest.data() + rest.size(), value).ptr;
+    skip(static_cast<std::uint64_t>(end - rest.data()) + 1);
+    return value;
+  };
+  const auto word = [&] {  // with its length before it, and the end of the line
+    const std::uint64_t size = number();
+    std::string found(rest.substr(0, to_size(std::min<std::uint64_t>(size, rest.size()))));
+    skip(found.size() + 1);
+    return found;
+  };
+  const auto copy = [&] {
+    whole_copy found;
+    for (std::uint64_t* const one : {&found.of.size, &found.of.stamp, &found.file.size, &found.file.changed,
+                                     &found.file.inode, &found.file.born})
+      *one = number();
+    found.file.regular = true;
+    return found;
+  };
+  record found;
+  if (!take(record_head) || !take("object ")) return std::nullopt;
+  found.object = word();
+  if (!take("file ")) return std::nullopt;
+  found.file = word();
+  if (take("before ")) found.before = copy();
+  if (take("last ")) found.last = copy();
+  if (take("part ")) {
+    found.part.emplace();
+    found.part->size = number();
+    found.part->stamp = number();
+    found.boot = word();
+  }
+  if (to_text(found) != text) return std::nullopt;
+  return found;
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/staging.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// Who is told how far it is: called by the thread that called `stage_to`.
+struct stage_listener {
+  void* self = nullptr;
+  void (*call)(void* self, const stage_progress& now) = nullptr;
+};
+
+/// Copies all objects to a folder; returns their paths.
+[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                             const stage_options& options, const check_view& check,
+                                             stage_listener listener);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/file_lock.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
+
+/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
+/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
+/// its process ends. False if another open file has it.
+inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what {};
+  what.l_type = static_cast<short>(how);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  int result = 0;
+  do result = ::fcntl(opened, F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+/// Whether that worked.
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  return try_lock_byte(opened, byte, how) == 0;
+}
+
+/// Whether another open file has a lock of this byte, or that cannot be found out.
+[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
+  struct flock what {};
+  what.l_type = F_WRLCK;
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/own_files.hpp
+
+/// Folders that processes of one user share through files and locks of bytes. For bodies, not for headers.
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+[[nodiscard]] inline std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+[[nodiscard]] inline error folder_failure(std::string_view doing, std::string_view called,
+                                          const std::string& path) {
+  const int code = errno;
+  return failure(text({doing, called}), path, code);
+}
+/// A folder that was just opened, or could not be, which errors call `called`. Throws errc::argument if it is
+/// another user's, or others may write to it.
+[[nodiscard]] inline descriptor own_folder(descriptor opened, const std::string& path,
+                                           std::string_view called) {
+  struct stat status {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw folder_failure("open ", called, path);
+  if (status.st_uid != ::geteuid())
+    throw error(errc::argument, {called, " belongs to user ", status.st_uid, ", and this process is of user ",
+                                 ::geteuid(), "; give each user a folder of its own"})
+        .in_file(path);
+  if ((status.st_mode & 022) != 0)
+    throw error(errc::argument,
+                {"others may write to ", called, "; forbid it with `chmod go-w`, or give another folder"})
+        .in_file(path);
+  return opened;
+}
+/// Opens the folder `name` in another one, or makes it.
+[[nodiscard]] inline descriptor open_own_folder(int in, const std::string& name, const std::string& path,
+                                                std::string_view called) {
+  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST) throw folder_failure("make ", called, path);
+  return own_folder(descriptor(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path, called);
+}
+/// With the folders that it is in.
+[[nodiscard]] inline descriptor open_own_folder(const std::string& path, std::string_view called) {
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw folder_failure("make ", called, path);
+  return own_folder(descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path, called);
+}
+
+/// Writes from an offset on, as far as it goes: `done` bytes, and an errno value if that is not all.
+struct written {
+  std::size_t done = 0;
+  int code = 0;
+};
+[[nodiscard]] inline written write_at(int opened, std::uint64_t offset, bytes_view bytes) noexcept {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t wrote =
+        ::pwrite(opened, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return {done, wrote < 0 ? errno : ENOSPC};
+    done += static_cast<std::size_t>(wrote);
+  }
+  return {done, 0};
+}
+
+/// Called in the child of a fork, to close files there: their locks belong to open files, and the child would
+/// keep those of a parent that dies.
+class in_child_of_fork {
+ public:
+  using call_type = void (*)(void* self) noexcept;
+
+  in_child_of_fork() = default;
+  in_child_of_fork(const in_child_of_fork&) = delete;
+  in_child_of_fork& operator=(const in_child_of_fork&) = delete;
+  ~in_child_of_fork() {
+    if (self_ == nullptr) return;
+    const std::scoped_lock lock(process().mutex);
+    std::erase(process().all, this);
+  }
+  /// From now on, until this is destroyed.
+  void call(void* self, call_type what) {
+    const std::scoped_lock lock(process().mutex);
+    if (!std::exchange(process().asks, true))
+      (void)::pthread_atfork([] { process().mutex.lock(); }, [] { process().mutex.unlock(); }, &in_child);
+    process().all.push_back(this);
+    self_ = self;
+    what_ = what;
+  }
+
+ private:
+  struct registry {
+    std::mutex mutex;
+    bool asks = false;
+    std::vector<in_child_of_fork*> all;
+  };
+  // Never destroyed: a process may fork while it ends.
+  static registry& process() {
+    static registry* const all = new registry;
+    return *all;
+  }
+  static void in_child() {
+    for (const in_child_of_fork* const one : process().all) one->what_(one->self_);
+    process().mutex.unlock();
+  }
+
+  void* self_ = nullptr;
+  call_type what_ = nullptr;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/staged_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+using files::descriptor;
+using files::failure;
+
+/// What there is of an object.
+struct found_copy {
+  bool whole = false;
+  std::uint64_t part = 0;  ///< bytes that can be gone on with
+};
+
+/// A folder of complete files under their names, and a folder in it, `.penstock-staged`, of what belongs to
+/// them: a record of each, the files that are not complete, and a file whose bytes are locked.
+///
+/// Whoever changes what belongs to an object has the lock of its byte, which the system takes away when the
+/// process ends, however it ends.
+/// Threads: any number, each with another object.
+class staged_folder {
+ public:
+  /// Opens the folder, or makes it. Throws as `stage_to` says.
+  explicit staged_folder(std::string path) : path_(files::without_slashes(std::move(path))) {
+    folder_ = files::open_own_folder(path_, called);
+    const std::string kept_path = path_ + "/.penstock-staged", lock_path = kept_path + "/lock";
+    kept_ = files::open_own_folder(folder_.get(), ".penstock-staged", kept_path, called);
+    lock_ = descriptor(::openat(kept_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (lock_.get() < 0) throw failure("open the file of the locks", lock_path, errno);
+    if (!lock_byte(lock_.get(), 0, byte_lock::shared))
+      throw error(errc::argument,
+                  "this file system has no locks that belong to open files; stage to a local disk")
+          .in_file(lock_path);
+    forks_.call(&lock_, [](void* lock) noexcept { *static_cast<descriptor*>(lock) = descriptor(); });
+  }
+
+  [[nodiscard]] std::string path_of(const staged_object& what) const { return path_ + '/' + what.file; }
+  /// Bytes that the file system has left for this user.
+  [[nodiscard]] std::uint64_t available() const {
+    struct statvfs status {};
+    if (::fstatvfs(folder_.get(), &status) != 0) throw failure("ask for the room on the disk", path_, errno);
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
+  }
+  [[nodiscard]] error no_room(std::uint64_t needed, std::string_view file) const {
+    return error(errc::io, {"the disk has ", available(), " bytes free, and ", needed,
+                            " more are needed; make room, or stage to another disk"})
+        .in_file(file.empty() ? path_ : file);
+  }
+
+  [[nodiscard]] bool try_lock(const staged_object& what) const noexcept {
+    return lock_byte(lock_.get(), lock_byte_of(what), byte_lock::exclusive);
+  }
+  void unlock(const staged_object& what) const noexcept {
+    (void)lock_byte(lock_.get(), lock_byte_of(what), byte_lock::none);
+  }
+
+  /// Looks at what is there. Throws errc::argument for a file that is not a copy of this object. `resumes`:
+  /// whether a part may be gone on with. Needs no lock.
+  [[nodiscard]] found_copy look(const staged_object& what, bool resumes) const {
+    // Another process may give the file its name between two looks; its record is there before that.
+    constexpr int max_tries = 3;
+    for (int tries = 1;; ++tries) {
+      const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+      if (!file && errno != ENOENT && errno != ENOTDIR) throw failed(what, "look at the file");
+      const std::optional<record> about = read_record(what);
+      found_copy found;
+      if (file) {
+        const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
+        if (copy == nullptr && tries < max_tries) continue;
+        if (copy == nullptr)
+          throw error(errc::argument,
+                      "there is a file of this name that was not staged; move it away, or stage to "
+                      "another folder")
+              .in_file(path_of(what));
+        if (about->object != what.known_as)
+          throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
+                                       what.known_as, "; stage to another folder"})
+              .in_file(path_of(what));
+        found.whole = copy->intact(*file) && copy->of == what.version;
+      }
+      if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.version &&
+          !boot_.empty() && about->boot == boot_) {
+        const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
+        if (part && part->regular && part->size <= what.version.size) found.part = part->size;
+      }
+      return found;
+    }
+  }
+
+  // ---- who has the lock of the object
+
+  /// The unfinished file of an object, with its first `from` bytes, or a new one.
+  [[nodiscard]] descriptor open_part(const staged_object& what, std::uint64_t from) const {
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    if (from == 0) {
+      // What was there is of another object, and must be gone before the record says that it is of this one.
+      discard_part(what);
+      const record about = begin_record(what);
+      write_record(what, about, about.before.has_value());
+      flags |= O_CREAT | O_EXCL;
+    }
+    descriptor opened(::openat(kept_.get(), kept_file(what, ".part").c_str(), flags, 0600));
+    if (opened.get() < 0) throw failed(what, "open the unfinished copy of the file");
+    return opened;
+  }
+  void write(const staged_object& what, int part, std::uint64_t offset, bytes_view bytes) const {
+    const auto [done, code] = files::write_at(part, offset, bytes);
+    if (code != 0) throw failed_write(what, offset + done, bytes.size() - done, code);
+    begin_flush(part, offset, bytes.size());
+  }
+  /// Copies from a file, inside the system. Returns how many bytes, or nothing if that cannot be done here.
+  [[nodiscard]] std::optional<std::uint64_t> copy(const staged_object& what, int from, int part,
+                                                  std::uint64_t offset, std::uint64_t size) const {
+    ssize_t copied = 0;
+    do {
+      auto in = static_cast<off_t>(offset), out = in;
+      copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
+    } while (copied < 0 && errno == EINTR);
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
+    if (copied <= 0) return std::nullopt;
+    begin_flush(part, offset, static_cast<std::uint64_t>(copied));
+    return static_cast<std::uint64_t>(copied);
+  }
+  /// Reads what `open_part` found there.
+  void read(const staged_object& what, int part, std::uint64_t offset, mutable_bytes into) const {
+    errno = EIO;  // of a file that is too short
+    if (!read_all(part, into, offset))
+      throw failed(what, "read the unfinished copy of the file").at_offset(offset);
+  }
+  /// Flushes the file and gives it its name.
+  void finish(const staged_object& what, const descriptor& part) const {
+    if (::fsync(part.get()) != 0) throw failed_write(what, what.version.size, 0, errno);
+    const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
+    if (!facts) throw failed(what, "look at the file");
+    descriptor parent;
+    int in = folder_.get();
+    std::string_view rest = what.file;
+    for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+      parent = files::open_own_folder(in, std::string(rest.substr(0, slash)), path_of(what), called);
+      in = parent.get();
+      rest.remove_prefix(slash + 1);
+    }
+    record about = begin_record(what);
+    about.last = whole_copy{what.version, *facts};
+    write_record(what, about, true);
+    if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
+        ::fsync(in) != 0)
+      throw failed(what, "give the finished file its name");
+  }
+  void discard_part(const staged_object& what) const {
+    if (::unlinkat(kept_.get(), kept_file(what, ".part").c_str(), 0) != 0 && errno != ENOENT)
+      throw failed(what, "remove the unfinished copy of the file");
+  }
+
+ private:
+  static constexpr std::string_view called = "the folder";
+
+  [[nodiscard]] static std::uint64_t number_of(const staged_object& what) noexcept {
+    return fingerprint().add(std::string_view(what.file)).value();
+  }
+  [[nodiscard]] static std::string kept_file(const staged_object& what, const char* suffix) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::uint64_t number = number_of(what);
+    std::string name(16, '0');
+    for (std::size_t i = name.size(); i-- > 0; number >>= 4) name[i] = digits[number & 15];
+    return name + suffix;
+  }
+  [[nodiscard]] static std::uint64_t lock_byte_of(const staged_object& what) noexcept {
+    return 1 + (number_of(what) >> 2);
+  }
+  [[nodiscard]] static std::optional<file_facts> facts_of_file(int in, const std::string& name,
+                                                               int flags) noexcept {
+    struct statx status {};
+    if (::statx(in, name.c_str(), AT_SYMLINK_NOFOLLOW | flags, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
+      return std::nullopt;
+    const auto nanoseconds = [](const struct statx_timestamp& at) {
+      return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000u + at.tv_nsec;
+    };
+    return file_facts{.size = status.stx_size,
+                      .changed = nanoseconds(status.stx_mtime),
+                      .inode = status.stx_ino,
+                      .born = (status.stx_mask & STATX_BTIME) != 0 ? nanoseconds(status.stx_btime) : 0,
+                      .regular = S_ISREG(status.stx_mode)};
+  }
+  [[nodiscard]] static std::string boot_of_machine() {
+    const descriptor opened(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    std::array<char, 64> text{};
+    const ssize_t got = opened.get() < 0 ? 0 : ::read(opened.get(), text.data(), text.size());
+    std::string name(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    return name;
+  }
+
+  [[nodiscard]] error failed(const staged_object& what, std::string_view doing) const {
+    const int code = errno;
+    return failure(doing, path_of(what), code);
+  }
+  [[nodiscard]] error failed_write(const staged_object& what, std::uint64_t offset, std::uint64_t size,
+                                   int code) const {
+    if (code == ENOSPC || code == EDQUOT)
+      return no_room(what.version.size - std::min(offset, what.version.size), path_of(what))
+          .at_offset(offset);
+    return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
+  }
+  /// Begins to write to the disk, so that the flush at the end has little left to do.
+  static void begin_flush(int part, std::uint64_t offset, std::uint64_t size) noexcept {
+    (void)::sync_file_range(part, static_cast<off_t>(offset), static_cast<off_t>(size),
+                            SYNC_FILE_RANGE_WRITE);
+  }
+
+  [[nodiscard]] std::optional<record> read_record(const staged_object& what) const {
+    const descriptor opened(
+        ::openat(kept_.get(), kept_file(what, ".record").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (opened.get() < 0 && errno == ENOENT) return std::nullopt;
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
+      throw failed(what, "open the record of the file");
+    std::string text(static_cast<std::size_t>(status.st_size), '\0');
+    errno = EIO;
+    if (!read_all(opened.get(), std::as_writable_bytes(std::span(text))))
+      throw failed(what, "read the record of the file");
+    std::optional<record> found = parse_record(text);
+    if (found && found->file != what.file) found.reset();
+    return found;
+  }
+  void write_record(const staged_object& what, const record& about, bool flush) const {
+    const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
+    const descriptor opened(
+        ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (opened.get() < 0) throw failed(what, "make the record of the file");
+    write(what, opened.get(), 0, bytes_of(to_text(about)));
+    if ((flush && ::fsync(opened.get()) != 0) ||
+        ::renameat(kept_.get(), coming.c_str(), kept_.get(), name.c_str()) != 0 ||
+        (flush && ::fsync(kept_.get()) != 0))
+      throw failed(what, "write the record of the file");
+  }
+  /// The record for what comes: with the copy that is there, if it is one.
+  [[nodiscard]] record begin_record(const staged_object& what) const {
+    record made;
+    made.object = what.known_as;
+    made.file = what.file;
+    const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+    if (const std::optional<record> about = read_record(what); file && about)
+      if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
+    made.part = what.version;
+    made.boot = boot_;
+    return made;
+  }
+
+  std::string path_;
+  std::string boot_ = boot_of_machine();  // empty if it is not known
+  descriptor folder_, kept_, lock_;
+  files::in_child_of_fork forks_;
+};
+
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
@@ -75637,20 +75553,38 @@ namespace detail::staging {
 /// that is used again.
 class staging_reads {
  public:
-  staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part);
+  staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part)
+      : far_(far), max_in_flight_(max_in_flight), part_(part) {
+    if (!far.background) threads_.emplace(far.session, far.names, max_in_flight);
+  }
   staging_reads(const staging_reads&) = delete;
   staging_reads& operator=(const staging_reads&) = delete;
 
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
-  /// Ends the reads in progress; no other one begins.
-  void stop() noexcept;
-  /// Also keeps why, if it is the first failure: what follows it, or a stop, is a consequence.
-  void fail(std::exception_ptr why) noexcept;
+  /// Ends the reads in progress; no other one begins. Keeps why, if it is the first failure: what follows it,
+  /// or a stop, is a consequence.
+  void stop(std::exception_ptr why = nullptr) noexcept {
+    {
+      const std::scoped_lock lock(begin_mutex_);
+      if (stopped_.exchange(true)) return;
+      failed_ = std::move(why);
+    }
+    if (threads_) threads_->cancel();
+    far_.end_reads(far_.self);
+  }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
   /// Throws errc::stopped once there was a stop.
-  void check_stop(std::string_view name) const;
+  void check_stop(std::string_view name) const {
+    if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
+  }
   /// Throws the first failure, or errc::stopped after a stop.
-  void check_end();
+  void check_end() {
+    const std::scoped_lock lock(begin_mutex_);
+    if (failed_) std::rethrow_exception(failed_);
+    if (stopped_)
+      throw error(errc::stopped,
+                  "staging was stopped; what is there stays, and the next call of stage_to goes on");
+  }
   void count(std::uint64_t bytes) noexcept { fetched_ += bytes; }
   [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
@@ -75660,14 +75594,44 @@ class staging_reads {
   using memory = std::unique_ptr<std::byte[]>;
 
   /// Memory for a read; waits for it, or returns nothing while there is none or another thread waits.
-  [[nodiscard]] memory take(bool waits);
-  void give_back(memory room) noexcept;
+  [[nodiscard]] memory take(bool waits) {
+    std::unique_lock lock(mutex_);
+    if (!waits && waiting_ != 0) return nullptr;
+    if (waits) {
+      ++waiting_;
+      changed_.wait(lock, [this] { return !free_.empty() || made_ < max_in_flight_; });
+      --waiting_;
+    }
+    if (!free_.empty()) {
+      memory taken = std::move(free_.back());
+      free_.pop_back();
+      return taken;
+    }
+    if (made_ == max_in_flight_) return nullptr;
+    memory made(new std::byte[part_]);
+    ++made_;
+    free_.reserve(max_in_flight_);  // so that giving back does not throw
+    return made;
+  }
+  void give_back(memory room) noexcept {
+    if (!room) return;
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(room));
+    changed_.notify_all();
+  }
   /// Throws errc::stopped once `stop` was called.
-  void begin(const read_request& request, read_listener listener, std::string_view name);
+  void begin(const read_request& request, read_listener listener, std::string_view name) {
+    // After `stop` has set the word no read begins, so it ends all of them.
+    const std::scoped_lock lock(begin_mutex_);
+    check_stop(name);
+    if (threads_)
+      threads_->read_many({&request, 1}, listener);
+    else
+      far_.background.read_many({&request, 1}, listener);
+  }
 
-  background_view background_;
-  std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   const far_storage& far_;
+  std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   std::size_t max_in_flight_, part_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> fetched_{0};
@@ -75703,10 +75667,28 @@ class reads_in_order {
   reads_in_order(const reads_in_order&) = delete;
   reads_in_order& operator=(const reads_in_order&) = delete;
   /// Waits for those on their way.
-  ~reads_in_order();
+  ~reads_in_order() {
+    for (flight& one : flights_) {
+      wait(one);
+      all_.give_back(std::move(one.room));
+    }
+    all_.give_back(std::move(given_out_));
+  }
 
   /// The next part, until the next call; nothing at the end.
-  [[nodiscard]] std::optional<bytes_view> next();
+  [[nodiscard]] std::optional<bytes_view> next() {
+    all_.give_back(std::exchange(given_out_, nullptr));
+    begin_some();
+    if (flights_.empty()) return std::nullopt;
+    flight& first = flights_.front();
+    wait(first);
+    if (first.failed) std::rethrow_exception(first.failed);
+    given_out_ = std::move(first.room);
+    const std::size_t size = first.size;
+    flights_.pop_front();
+    all_.count(size);
+    return bytes_view(given_out_.get(), size);
+  }
 
  private:
   struct flight {
@@ -75714,10 +75696,36 @@ class reads_in_order {
     staging_reads::memory room;
     std::size_t size = 0;
     bool done = false;
-    std::exception_ptr failed;
+    std::exception_ptr failed{};
   };
-  void begin_some();
-  [[nodiscard]] bool wait(const flight& one) const;
+  void begin_some() {
+    while (next_ < end_) {
+      staging_reads::memory room = all_.take(flights_.empty());
+      if (!room) return;
+      const std::size_t size = to_size(std::min<std::uint64_t>(all_.part(), end_ - next_));
+      flight& one = flights_.emplace_back(flight{&all_, std::move(room), size});
+      const read_listener listener{&one, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+                                     auto& ended = *static_cast<flight*>(self);
+                                     staging_reads& all = *ended.all;
+                                     const std::scoped_lock lock(all.mutex_);
+                                     ended.failed = std::move(failed);
+                                     ended.done = true;
+                                     all.changed_.notify_all();
+                                   }};
+      try {
+        all_.begin({id_, next_, {one.room.get(), size}, next_}, listener, name_);
+      } catch (...) {
+        all_.give_back(std::move(one.room));
+        flights_.pop_back();
+        throw;
+      }
+      next_ += size;
+    }
+  }
+  void wait(const flight& one) const {
+    std::unique_lock lock(all_.mutex_);
+    all_.changed_.wait(lock, [&one] { return one.done; });
+  }
 
   staging_reads& all_;
   object_id id_;
@@ -75726,133 +75734,6 @@ class reads_in_order {
   std::deque<flight> flights_;
   staging_reads::memory given_out_;
 };
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staging_reads.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight,
-                                             std::size_t part)
-    : background_(far.background), far_(far), max_in_flight_(max_in_flight), part_(part) {
-  if (!background_) threads_.emplace(far.session, far.names, max_in_flight);
-}
-
-PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
-PENSTOCK_INLINE void staging_reads::fail(std::exception_ptr why) noexcept {
-  {
-    const std::scoped_lock lock(begin_mutex_);
-    if (stopped_.exchange(true)) return;
-    failed_ = std::move(why);
-  }
-  if (threads_) threads_->cancel();
-  far_.end_reads(far_.self);
-}
-PENSTOCK_INLINE void staging_reads::check_stop(std::string_view name) const {
-  if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
-}
-PENSTOCK_INLINE void staging_reads::check_end() {
-  const std::scoped_lock lock(begin_mutex_);
-  if (failed_) std::rethrow_exception(failed_);
-  if (stopped_)
-    throw error(errc::stopped,
-                "staging was stopped; what is there stays, and the next call of stage_to goes on");
-}
-
-PENSTOCK_INLINE staging_reads::memory staging_reads::take(bool waits) {
-  std::unique_lock lock(mutex_);
-  if (!waits && waiting_ != 0) return nullptr;
-  if (waits) {
-    ++waiting_;
-    changed_.wait(lock, [this] { return !free_.empty() || made_ < max_in_flight_; });
-    --waiting_;
-  }
-  if (!free_.empty()) {
-    memory taken = std::move(free_.back());
-    free_.pop_back();
-    return taken;
-  }
-  if (made_ == max_in_flight_) return nullptr;
-  memory made(new std::byte[part_]);
-  ++made_;
-  free_.reserve(max_in_flight_);  // so that giving back does not throw
-  return made;
-}
-PENSTOCK_INLINE void staging_reads::give_back(memory room) noexcept {
-  if (!room) return;
-  const std::scoped_lock lock(mutex_);
-  free_.push_back(std::move(room));
-  changed_.notify_all();
-}
-
-PENSTOCK_INLINE void staging_reads::begin(const read_request& request, read_listener listener,
-                                          std::string_view name) {
-  // After `stop` has set the word no read begins, so it ends all of them.
-  const std::scoped_lock lock(begin_mutex_);
-  check_stop(name);
-  if (threads_)
-    threads_->read_many({&request, 1}, listener);
-  else
-    background_.read_many({&request, 1}, listener);
-}
-
-PENSTOCK_INLINE reads_in_order::~reads_in_order() {
-  for (flight& one : flights_) {
-    (void)wait(one);
-    all_.give_back(std::move(one.room));
-  }
-  all_.give_back(std::move(given_out_));
-}
-
-PENSTOCK_INLINE bool reads_in_order::wait(const flight& one) const {
-  std::unique_lock lock(all_.mutex_);
-  all_.changed_.wait(lock, [&one] { return one.done; });
-  return !one.failed;
-}
-
-PENSTOCK_INLINE void reads_in_order::begin_some() {
-  while (next_ < end_) {
-    staging_reads::memory room = all_.take(flights_.empty());
-    if (!room) return;
-    const std::size_t size = to_size(std::min<std::uint64_t>(all_.part(), end_ - next_));
-    flight& one = flights_.emplace_back();
-    one.all = &all_;
-    one.room = std::move(room);
-    one.size = size;
-    const read_listener listener{&one, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
-                                   auto& ended = *static_cast<flight*>(self);
-                                   staging_reads& all = *ended.all;
-                                   const std::scoped_lock lock(all.mutex_);
-                                   ended.failed = std::move(failed);
-                                   ended.done = true;
-                                   all.changed_.notify_all();
-                                 }};
-    try {
-      all_.begin({id_, next_, {one.room.get(), size}, next_}, listener, name_);
-    } catch (...) {
-      all_.give_back(std::move(one.room));
-      flights_.pop_back();
-      throw;
-    }
-    next_ += size;
-  }
-}
-
-PENSTOCK_INLINE std::optional<bytes_view> reads_in_order::next() {
-  all_.give_back(std::exchange(given_out_, nullptr));
-  begin_some();
-  if (flights_.empty()) return std::nullopt;
-  flight& first = flights_.front();
-  if (!wait(first)) std::rethrow_exception(first.failed);
-  given_out_ = std::move(first.room);
-  const std::size_t size = first.size;
-  flights_.pop_front();
-  all_.count(size);
-  return bytes_view(given_out_.get(), size);
-}
 
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
@@ -75947,7 +75828,7 @@ class staging_call {
     try {
       (this->*work)();
     } catch (...) {
-      reads_.fail(std::current_exception());
+      reads_.stop(std::current_exception());
     }
     const std::scoped_lock lock(mutex_);
     --running_;
@@ -75972,7 +75853,7 @@ class staging_call {
     try {
       listener_.call(listener_.self, now);
     } catch (...) {
-      reads_.fail(std::current_exception());
+      reads_.stop(std::current_exception());
       listener_.call = nullptr;
     }
   }
@@ -76120,7 +76001,7 @@ class staging_call {
       return true;
     } catch (error& failed) {
       failed.in_file(one.name);
-      reads_.fail(std::current_exception());  // before those on their way are waited for
+      reads_.stop(std::current_exception());  // before those on their way are waited for
       throw;
     }
   }
@@ -78991,493 +78872,238 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 using files::descriptor;
+using files::failure;
 
 /// The two files of a folder of blocks, opened and mapped by one session: the index, and the blocks.
 ///
 /// Both say which one belongs to the other, and whoever uses them holds a shared lock of a byte of each, so
-/// that neither is made anew while it is in use. Another byte of the index is the lock of the folder.
+/// that neither is made anew while it is in use. Another byte of the index is the lock of the folder, one for
+/// each row of `next_uses` is that of the session whose row it is, and one for each slot that of whoever
+/// fills it.
 struct block_files {
   // Bytes that are locked; none of them need be there.
   static constexpr std::uint64_t change_byte = std::uint64_t{1} << 40, users_byte = change_byte + 1,
-                                 first_free_byte = change_byte + 16;
+                                 first_row_byte = change_byte + 16,
+                                 first_slot_byte = first_row_byte + next_uses::maximum;
   static constexpr std::chrono::milliseconds longest_change{10'000};
 
   /// Opens or makes the folder, and takes its lock. Throws as `disk_cache` says.
-  block_files(const std::string& folder, const shape& wanted);
+  block_files(const std::string& folder, const shape& wanted)
+      : folder_path(files::without_slashes(folder)),
+        index_path(folder_path + "/penstock.index"),
+        data_path(folder_path + "/penstock.blocks") {
+    open_files();
+    try {
+      open_index(wanted);
+      forks.call(this, [](void* self) noexcept {
+        auto& me = *static_cast<block_files*>(self);
+        me.index = descriptor();
+        me.data = descriptor();
+        me.memory = nullptr;
+        me.blocks = nullptr;
+      });
+    } catch (...) {
+      unmap();
+      throw;
+    }
+  }
   block_files(const block_files&) = delete;
   block_files& operator=(const block_files&) = delete;
-  ~block_files();
+  ~block_files() { unmap(); }
 
-  [[nodiscard]] static std::string without_slashes(std::string path);
-  [[nodiscard]] error refusal(std::string_view what) const;
-  [[nodiscard]] descriptor open_folder() const;
-  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const;
+  // ---- opening
+
+  [[nodiscard]] error refusal(std::string_view what) const {
+    return error(errc::argument, what).in_file(folder_path);
+  }
+  [[nodiscard]] static error no_cache_file(const std::string& path) {
+    return error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+  }
+  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const {
+    descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
+    if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
+      throw no_cache_file(path);
+    return opened;
+  }
   /// Whether a path still leads to an open file: another process may have deleted the folder.
-  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept;
+  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept {
+    struct stat there {
+    }, here{};
+    return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+  }
   /// Opens both files, and takes the lock of the folder.
-  void open_files();
-  void open_index(const shape& wanted);
-  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept;
+  void open_files() {
+    for (int tries = 0;; ++tries) {
+      const descriptor folder = files::open_own_folder(folder_path, "the cache folder");
+      index = open_own(folder.get(), "penstock.index", index_path);
+      data = open_own(folder.get(), "penstock.blocks", data_path);
+      const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
+      if (code != 0 && code != EAGAIN && code != EACCES)
+        throw error(errc::argument,
+                    "this file system has no locks that belong to open files; put the cache on "
+                    "a local disk")
+            .in_file(index_path);
+      if (code != 0 && !lock_folder(stops.now()))
+        throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
+                               " ms; is it stopped?"})
+            .in_file(index_path);
+      if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
+      if (tries == 10)
+        throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
+    }
+  }
+  void open_index(const shape& wanted) {
+    std::array<std::byte, 4096> first{};
+    std::array<std::byte, 64> head{};
+    const std::size_t got = read_first(index.get(), first, index_path);
+    const std::size_t got_data = read_first(data.get(), head, data_path);
+    shape found;
+    std::uint32_t version = 0;
+    switch (block_index::look(first.data(), got, found, version)) {
+      case block_index::head::foreign:
+        throw error(errc::argument, "this is no index of a cache; give the cache another folder")
+            .in_file(index_path);
+      case block_index::head::other_version:
+        throw error(errc::argument,
+                    {"the cache is of version ", version,
+                     ", or of a machine with another byte order, and this "
+                     "program has version ",
+                     block_index::version,
+                     "; give each version a folder of its own, or delete the folder when nobody uses it"})
+            .in_file(index_path);
+      case block_index::head::empty:
+        break;
+      case block_index::head::ready:
+        if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
+          map_index(wanted);
+          if (head == block_index::data_head_of(table.pair())) {
+            (void)lock_users(byte_lock::shared);
+            return map_blocks();
+          }
+          unmap_index();
+        }
+        break;
+    }
+    if (!block_index::is_data(head.data(), got_data)) throw no_cache_file(data_path);
+    if (!lock_users(byte_lock::exclusive))
+      throw refusal(
+          found == shape() || found == wanted
+              ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
+                      "programs that use it, or give another folder"})
+              : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
+                      " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
+                      "; give all of its users the same limit and size of blocks, or "
+                      "other folders"}));
+    make_index(wanted);
+  }
+  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept {
+    struct stat status {};
+    return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
   /// Of both files: one may be deleted while the other is in use.
-  [[nodiscard]] bool lock_users(byte_lock how) const noexcept;
-  void make_index(const shape& wanted);
-  void map_index(const shape& wanted);
-  void unmap_index() noexcept;
+  [[nodiscard]] bool lock_users(byte_lock how) const noexcept {
+    return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
+  }
+  void make_index(const shape& wanted) {
+    const std::uint64_t size = block_index::bytes(wanted);
+    const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
+    if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
+    if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
+    std::random_device random;
+    const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
+    const int unwritten = files::write_at(data.get(), 0, block_index::data_head_of(pair)).code;
+    if (unwritten != 0) throw failure("make the cache", data_path, unwritten);
+    // A page that finds no room on the disk when it is written would be a signal.
+    int code = EINTR;
+    while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
+    // Not through the mapping, where a death could leave a half of it.
+    if (code == 0) code = files::write_at(index.get(), 0, block_index::index_head_of(wanted, pair)).code;
+    if (code != 0) {
+      (void)cut(index.get(), 0);
+      throw failure("make the cache's index", index_path, code);
+    }
+    map_index(wanted);
+    table.make_ready();
+    (void)lock_users(byte_lock::shared);
+    map_blocks();
+  }
+  /// A file's first bytes, as many as there are.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into,
+                                              const std::string& path) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw failure("read the cache", path, errno);
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  // ---- mappings
+
+  void map_index(const shape& wanted) {
+    memory_size = block_index::bytes(wanted);
+    void* const mapped =
+        ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
+    if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
+    (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // the child has not got the files, either
+    memory = static_cast<std::byte*>(mapped);
+    guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
+    table = block_index(memory, wanted);
+  }
+  void unmap_index() noexcept {
+    guard = sigbus_guard();
+    ::munmap(memory, to_size(memory_size));
+    memory = nullptr;
+  }
   /// As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
   /// no room. Without a mapping blocks are read.
-  void map_blocks();
-  [[nodiscard]] std::uint64_t data_size() const noexcept;
-  /// Waits for the lock of the folder; false if it cannot be had in time, or if `stops` ends a wait that
-  /// began then. Whoever holds it for so long is stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
-  [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
-  /// An errno value, or 0.
-  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
-    return write_at(data.get(), offset_of(slot), bytes);
+  void map_blocks() {
+    if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
+    void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
+    if (all == MAP_FAILED) return;
+    (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
+    blocks = static_cast<const std::byte*>(all);
+    blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
   }
-  /// How many of a file's first bytes there are, at most as many as there is room for.
-  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
-  [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
-  /// Gives the disk what a free slot had. The caller may change the folder.
-  void punch(std::uint32_t slot) const noexcept;
-  void unmap() noexcept;
-  void unlock_folder() const noexcept { (void)lock_byte(index.get(), change_byte, byte_lock::none); }
-
-  std::string folder_path, index_path, data_path;
-  descriptor index, data;
-  std::byte* memory = nullptr;
-  std::uint64_t memory_size = 0;
-  sigbus_guard guard;
-  block_index table{nullptr, {}};
-  const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
-  sigbus_guard blocks_guard;
-  std::atomic<bool> stuck{false};  // the lock of the folder could not be had
-  wait_stops stops;
-};
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-using files::failure;
-
-/// Closes the files in the child of a fork, which has no mapping of them, either: the locks belong to open
-/// files, and the child would keep those of a parent that dies.
-class block_file_forks {
- public:
-  static void join(block_files& one) {
-    block_file_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    if (!std::exchange(all.asks_, true))
-      (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
-    all.open_.push_back(&one);
-  }
-  static void leave(block_files& one) noexcept {
-    block_file_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    std::erase(all.open_, &one);
+  void unmap() noexcept {
+    if (memory != nullptr) unmap_index();
+    blocks_guard = sigbus_guard();
+    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
   }
 
- private:
-  // Never destroyed: a process may fork while it ends.
-  static block_file_forks& process() {
-    static block_file_forks* const all = new block_file_forks;
-    return *all;
-  }
-  static void in_child() {
-    for (block_files* const one : process().open_) {
-      one->index = descriptor();
-      one->data = descriptor();
-      one->memory = nullptr;
-      one->blocks = nullptr;
-    }
-    process().mutex_.unlock();
-  }
-  std::mutex mutex_;
-  bool asks_ = false;
-  std::vector<block_files*> open_;
-};
+  // ---- the lock of the folder
 
-PENSTOCK_INLINE block_files::block_files(const std::string& folder, const shape& wanted)
-    : folder_path(without_slashes(folder)),
-      index_path(folder_path + "/penstock.index"),
-      data_path(folder_path + "/penstock.blocks") {
-  open_files();
-  try {
-    open_index(wanted);
-    block_file_forks::join(*this);
-  } catch (...) {
-    unmap();
-    throw;
-  }
-}
-PENSTOCK_INLINE block_files::~block_files() {
-  block_file_forks::leave(*this);
-  unmap();
-}
-PENSTOCK_INLINE void block_files::unmap() noexcept {
-  if (memory != nullptr) unmap_index();
-  blocks_guard = sigbus_guard();
-  if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
-}
-
-PENSTOCK_INLINE std::string block_files::without_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-PENSTOCK_INLINE error block_files::refusal(std::string_view what) const {
-  return error(errc::argument, what).in_file(folder_path);
-}
-PENSTOCK_INLINE descriptor block_files::open_folder() const {
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(folder_path).parent_path(), failed);
-  if (::mkdir(folder_path.c_str(), 0700) != 0 && errno != EEXIST)
-    throw failure("make the cache folder", folder_path, errno);
-  descriptor opened(::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  struct stat status {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
-    throw failure("open the cache folder", folder_path, errno);
-  if (status.st_uid != ::geteuid())
-    throw refusal(text({"the cache folder belongs to user ", status.st_uid, ", and this process is of user ",
-                        ::geteuid(), "; give each user a folder of its own"}));
-  if ((status.st_mode & 022) != 0)
-    throw refusal(
-        "others may write to the cache folder; forbid it with `chmod go-w`, or give another folder");
-  return opened;
-}
-PENSTOCK_INLINE descriptor block_files::open_own(int folder, const char* name,
-                                                 const std::string& path) const {
-  descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  struct stat status {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
-  if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
-    throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
-  return opened;
-}
-PENSTOCK_INLINE bool block_files::leads_to(const std::string& path, int opened) noexcept {
-  struct stat there {
-  }, here{};
-  return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
-         there.st_dev == here.st_dev;
-}
-PENSTOCK_INLINE void block_files::open_files() {
-  for (int tries = 0;; ++tries) {
-    const descriptor folder = open_folder();
-    index = open_own(folder.get(), "penstock.index", index_path);
-    data = open_own(folder.get(), "penstock.blocks", data_path);
-    const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
-    if (code != 0 && code != EAGAIN && code != EACCES)
-      throw error(errc::argument,
-                  "this file system has no locks that belong to open files; put the cache on "
-                  "a local disk")
-          .in_file(index_path);
-    if (code != 0 && !lock_folder(stops.now()))
-      throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
-                             " ms; is it stopped?"})
-          .in_file(index_path);
-    if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
-    if (tries == 10)
-      throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
-  }
-}
-PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
-  std::array<std::byte, 4096> first{};
-  std::array<std::byte, 64> head{};
-  const std::size_t got = read_first(index.get(), first, index_path);
-  const std::size_t got_data = read_first(data.get(), head, data_path);
-  shape found;
-  std::uint32_t version = 0;
-  switch (block_index::look(first.data(), got, found, version)) {
-    case block_index::head::foreign:
-      throw error(errc::argument, "this is no index of a cache; give the cache another folder")
-          .in_file(index_path);
-    case block_index::head::other_version:
-      throw error(errc::argument,
-                  {"the cache is of version ", version,
-                   ", or of a machine with another byte order, and this "
-                   "program has version ",
-                   block_index::version,
-                   "; give each version a folder of its own, or delete the folder when nobody uses it"})
-          .in_file(index_path);
-    case block_index::head::empty:
-      break;
-    case block_index::head::ready:
-      if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
-        map_index(wanted);
-        if (head == block_index::data_head_of(table.pair())) {
-          (void)lock_users(byte_lock::shared);
-          return map_blocks();
-        }
-        unmap_index();
+  /// Waits for it; false if it cannot be had in time, or if `stops` ends a wait that began then. Whoever
+  /// holds it for so long is stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept {
+    const auto maximum = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
+    const auto end = std::chrono::steady_clock::now() + maximum;
+    for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+      if (stops.since(begun)) return false;
+      if (std::chrono::steady_clock::now() > end) {
+        stuck.store(true, std::memory_order_relaxed);
+        return false;
       }
-      break;
-  }
-  if (!block_index::is_data(head.data(), got_data))
-    throw error(errc::argument, "this is no file of a cache; give the cache another folder")
-        .in_file(data_path);
-  if (!lock_users(byte_lock::exclusive))
-    throw refusal(
-        found == shape() || found == wanted
-            ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
-                    "programs that use it, or give another folder"})
-            : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
-                    " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                    "; give all of its users the same limit and size of blocks, or "
-                    "other folders"}));
-  make_index(wanted);
-}
-PENSTOCK_INLINE std::uint64_t block_files::size_of(int opened) noexcept {
-  struct stat status {};
-  return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
-PENSTOCK_INLINE bool block_files::lock_users(byte_lock how) const noexcept {
-  return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
-}
-PENSTOCK_INLINE void block_files::make_index(const shape& wanted) {
-  const std::uint64_t size = block_index::bytes(wanted);
-  const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
-  if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
-  if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
-  // A page that finds no room on the disk when it is written would be a signal.
-  int code = EINTR;
-  while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
-  if (code != 0) {
-    (void)cut(index.get(), 0);
-    throw failure("make the cache's index", index_path, code);
-  }
-  std::random_device random;
-  const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-  code = write_at(data.get(), 0, block_index::data_head_of(pair));
-  if (code != 0) throw failure("make the cache", data_path, code);
-  // Not through the mapping, where a death could leave a half of it.
-  code = write_at(index.get(), 0, block_index::index_head_of(wanted, pair));
-  if (code != 0) {
-    (void)cut(index.get(), 0);
-    throw failure("make the cache's index", index_path, code);
-  }
-  map_index(wanted);
-  table.make_ready();
-  (void)lock_users(byte_lock::shared);
-  map_blocks();
-}
-PENSTOCK_INLINE void block_files::map_index(const shape& wanted) {
-  memory_size = block_index::bytes(wanted);
-  void* const mapped =
-      ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
-  if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
-  (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // see `block_file_forks`
-  memory = static_cast<std::byte*>(mapped);
-  guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
-  table = block_index(memory, wanted);
-}
-PENSTOCK_INLINE void block_files::unmap_index() noexcept {
-  guard = sigbus_guard();
-  ::munmap(memory, to_size(memory_size));
-  memory = nullptr;
-}
-PENSTOCK_INLINE void block_files::map_blocks() {
-  if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
-  void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
-  if (all == MAP_FAILED) return;
-  (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
-  blocks = static_cast<const std::byte*>(all);
-  blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
-}
-PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
-  return block_index::data_head + table.of().slots * table.of().block;
-}
-PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
-  const auto maximum = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
-  const auto end = std::chrono::steady_clock::now() + maximum;
-  for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
-    if (stops.since(begun)) return false;
-    if (std::chrono::steady_clock::now() > end) {
-      stuck.store(true, std::memory_order_relaxed);
-      return false;
+      if (tries < 50)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    if (tries < 50)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    stuck.store(false, std::memory_order_relaxed);
+    return true;
   }
-  stuck.store(false, std::memory_order_relaxed);
-  return true;
-}
-PENSTOCK_INLINE off_t block_files::offset_of(std::uint32_t slot) const noexcept {
-  return static_cast<off_t>(block_index::data_head + slot * table.of().block);
-}
-PENSTOCK_INLINE int block_files::write_at(int opened, off_t at, bytes_view bytes) noexcept {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t wrote =
-        ::pwrite(opened, bytes.data() + done, bytes.size() - done, at + static_cast<off_t>(done));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
-    done += static_cast<std::size_t>(wrote);
-  }
-  return 0;
-}
-PENSTOCK_INLINE std::size_t block_files::read_first(int opened, std::span<std::byte> into,
-                                                    const std::string& path) {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failure("read the cache", path, errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
-}
-PENSTOCK_INLINE bool block_files::read(std::span<iovec> parts, off_t at) const noexcept {
-  while (!parts.empty()) {
-    const ssize_t got = ::preadv(data.get(), parts.data(), static_cast<int>(parts.size()), at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    auto rest = static_cast<std::size_t>(got);
-    while (!parts.empty() && rest >= parts.front().iov_len) {
-      rest -= parts.front().iov_len;
-      parts = parts.subspan(1);
-    }
-    if (!parts.empty()) {
-      parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + rest;
-      parts.front().iov_len -= rest;
-    }
-  }
-  return true;
-}
-PENSTOCK_INLINE void block_files::punch(std::uint32_t slot) const noexcept {
-  (void)::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(slot),
-                    static_cast<off_t>(table.of().block));
-}
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_folder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// The checksum of bytes, which depends on a seed.
-using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
-
-/// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
-///
-/// Whoever fills a slot holds a lock of one byte of the index file, which the system takes away when the
-/// process ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a
-/// process that dies: its slot is filled by the next one that wants the block.
-/// Threads: any number.
-class block_folder {
- public:
-  /// Opens the folder, or makes it; see `disk_cache` for what it throws.
-  block_folder(const disk_cache& where, checksum_call checksum);
-  block_folder(const block_folder&) = delete;
-  block_folder& operator=(const block_folder&) = delete;
-  ~block_folder();
-
-  [[nodiscard]] std::uint64_t block_size() const noexcept;
-
-  /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
-  [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
-
-  /// Whether the byte at an offset of a block is in memory, so that a read would not wait for the disk.
-  [[nodiscard]] bool in_memory(place where, std::uint64_t offset) const noexcept;
-
-  enum class copied { whole, moved, damaged };
-  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
-  /// `resident`: the block is in memory, and a mapping is the faster way to it.
-  [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
-                            mutable_bytes into, bool resident);
-
-  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
-  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
-  [[nodiscard]] wait_stops& stops() noexcept;
-
-  /// What somebody has who asked for a block that was not there.
-  struct answer {
-    enum kind { here, mine, other, nothing } is = nothing;
-    place where{};
-  };
-  /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
-  /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
-  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
-  /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
-  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
-  void give_up(place mine, wait_stops::moment begun) noexcept;
-  /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
-  bool wait(place other, std::uint64_t max_ns) noexcept;
-  /// Nobody waits for this any more: `ask` says `nothing`.
-  void waited_in_vain(place other) noexcept;
-
-  /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
-  /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
-  void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
-                next_use (*next)(const void* who, const key& block), const void* who);
-  /// What `next` said is void. For the thread that calls `stand_at`.
-  void forget() noexcept;
-  /// How many blocks there is room for.
-  [[nodiscard]] std::uint64_t slots() const noexcept;
-  /// How many blocks went for others.
-  [[nodiscard]] std::uint64_t evicted() const noexcept;
-  /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged, wait_stops::moment begun);
-
- private:
-  struct state;
-  owned<state> state_;
-};
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_folder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-[[nodiscard]] inline std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-struct block_folder::state : block_files {
-  // Behind the bytes of `block_files`, a byte for each row of `next_uses`, which the session has locked whose
-  // row it is; then one for each slot, which whoever fills it has locked.
-  static constexpr std::uint64_t first_row_byte = first_free_byte,
-                                 first_slot_byte = first_row_byte + next_uses::maximum;
-  static constexpr std::uint32_t no_row = next_uses::maximum;
-
-  state(const disk_cache& where, checksum_call sum_of)
-      : block_files(where.folder(),
-                    {where.options().block, piece_size,
-                     block_index::slots_within(where.limit(), where.options().block, piece_size)}),
-        checksum(sum_of),
-        once(where.options().verify == verify::once),
-        plans(where.options().evict == eviction::belady),
-        touches(where.options().evict != eviction::fifo),
-        waited(to_size(table.of().slots)),
-        seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
-    table.begin_change();
-    sweep();
-    table.end_change();
-    unlock_folder();
-  }
-
-  // ---- locks
+  void unlock_folder() const noexcept { (void)lock_byte(index.get(), change_byte, byte_lock::none); }
 
   /// The right to change which block is where.
   class change {
    public:
-    change(state& all, wait_stops::moment begun)
+    change(block_files& all, wait_stops::moment begun)
         : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
       // What the dead one was about to fill may have no block yet by which it would be found.
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
@@ -79497,7 +79123,7 @@ struct block_folder::state : block_files {
     [[nodiscard]] explicit operator bool() const noexcept { return locked_; }
 
    private:
-    state& all_;
+    block_files& all_;
     std::unique_lock<std::mutex> thread_;  // locks of a file do not keep threads of one session apart
     bool locked_;
   };
@@ -79541,6 +79167,285 @@ struct block_folder::state : block_files {
     ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
+  // ---- blocks
+
+  [[nodiscard]] std::uint64_t data_size() const noexcept {
+    return block_index::data_head + table.of().slots * table.of().block;
+  }
+  [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept {
+    return static_cast<off_t>(block_index::data_head + slot * table.of().block);
+  }
+  /// An errno value, or 0.
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return files::write_at(data.get(), static_cast<std::uint64_t>(offset_of(slot)), bytes).code;
+  }
+  [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept {
+    while (!parts.empty()) {
+      const ssize_t got = ::preadv(data.get(), parts.data(), static_cast<int>(parts.size()), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      auto rest = static_cast<std::size_t>(got);
+      while (!parts.empty() && rest >= parts.front().iov_len) {
+        rest -= parts.front().iov_len;
+        parts = parts.subspan(1);
+      }
+      if (!parts.empty()) {
+        parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + rest;
+        parts.front().iov_len -= rest;
+      }
+    }
+    return true;
+  }
+  /// Gives the disk what a free slot had. The caller may change the folder.
+  void punch(std::uint32_t slot) const noexcept {
+    (void)::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(slot),
+                      static_cast<off_t>(table.of().block));
+  }
+
+  std::string folder_path, index_path, data_path;
+  descriptor index, data;
+  std::byte* memory = nullptr;
+  std::uint64_t memory_size = 0;
+  sigbus_guard guard;
+  block_index table{nullptr, {}};
+  const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
+  sigbus_guard blocks_guard;
+  std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  std::mutex changes, fills_mutex;
+  std::vector<std::uint32_t> fills;  // the slots that this session's threads fill
+  wait_stops stops;
+  files::in_child_of_fork forks;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/block_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The checksum of bytes, which depends on a seed.
+using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
+
+/// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
+///
+/// Whoever fills a slot holds a lock of one byte of the index file, which the system takes away when the
+/// process ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a
+/// process that dies: its slot is filled by the next one that wants the block.
+/// Threads: any number.
+class block_folder {
+  struct state;
+
+ public:
+  /// What is planned is not told to the other storage, too: it would fetch ahead what the folder has.
+  static constexpr bool tells_far = false;
+
+  /// Opens the folder, or makes it; see `disk_cache` for what it throws.
+  block_folder(const disk_cache& where, checksum_call checksum);
+  block_folder(const block_folder&) = delete;
+  block_folder& operator=(const block_folder&) = delete;
+  ~block_folder();
+
+  [[nodiscard]] std::uint64_t block_size() const noexcept;
+  /// How many blocks there is room for.
+  [[nodiscard]] std::uint64_t slots() const noexcept;
+  /// How many blocks went for others.
+  [[nodiscard]] std::uint64_t evicted() const noexcept;
+  /// Bytes of memory for blocks that are fetched.
+  [[nodiscard]] std::uint64_t held() const noexcept;
+
+  /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
+  [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+  /// Of four places of a block of `size` bytes, how many are not in memory, so that a read would wait for the
+  /// disk; nothing if the block is not there. `salt` says which places.
+  [[nodiscard]] std::optional<unsigned> places_missing(const key& what, std::atomic<std::uint32_t>& hint,
+                                                       std::uint64_t size, std::uint64_t salt) noexcept;
+  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else came to the slot
+  /// meanwhile. `damaged`: the block is gone now. `resident`: the block is in memory, and a mapping is the
+  /// faster way to it.
+  [[nodiscard]] copied copy(const key& what, std::atomic<std::uint32_t>& hint, std::uint64_t size,
+                            std::uint64_t offset, mutable_bytes into, bool resident,
+                            wait_stops::moment begun);
+
+  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
+  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
+  [[nodiscard]] wait_stops& stops() noexcept;
+  void stop_waiting() noexcept { stops().stop(); }
+  /// Also fetches nothing more ahead.
+  void end() noexcept;
+  /// Waits for what is being fetched ahead.
+  void leave(const block_plan& plan) noexcept;
+
+  /// What somebody has who asked for a block that was not there.
+  struct answer {
+    enum kind { here, mine, other, nothing } is = nothing;
+    place where{};
+  };
+  /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
+  /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
+  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
+  /// Memory for a block that this thread fetches, which is used again.
+  class room {
+   public:
+    room(block_folder& all, place mine, std::size_t size);
+    room(const room&) = delete;
+    room& operator=(const room&) = delete;
+    ~room();
+    [[nodiscard]] mutable_bytes span() const noexcept { return {bytes_.get(), size_}; }
+
+   private:
+    state& all_;
+    std::unique_ptr<std::byte[]> bytes_;
+    std::size_t size_;
+  };
+  /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
+  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
+  void give_up(place mine, wait_stops::moment begun) noexcept;
+  /// Waits until somebody else has filled a slot or given it up, or `stops` ends the wait. False if it is
+  /// late; then nobody waits for this any more, and `ask` says `nothing`.
+  [[nodiscard]] bool wait(place other, std::chrono::steady_clock::time_point late,
+                          wait_stops::moment begun) noexcept;
+
+  /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
+  /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
+  void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
+                next_use (*next)(const void* who, const key& block), const void* who);
+  /// The same, by a plan that is at this row; measures how long a row takes.
+  void stand_at(std::uint64_t run_row, bool ends, const block_plan& plan);
+  /// What was said is void. For the thread that calls `stand_at`.
+  void forget() noexcept;
+  /// Nothing to do: whoever needs a slot sees what `stand_at` says.
+  void follow(const block_plan&) const noexcept {}
+  /// Wakes a thread that calls `task(self)`, and goes on as long as it returns true. The first call starts
+  /// these threads, as many as the options say.
+  void fetch_ahead(bool (*task)(void* self), void* self) noexcept;
+  void wake_ahead() noexcept;
+
+ private:
+  [[nodiscard]] copied copy_from(place from, const key& what, std::uint64_t size, std::uint64_t offset,
+                                 mutable_bytes into, bool resident);
+
+  owned<state> state_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/work_ahead.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
+/// After a failure they rest for a second; who needs what failed gets the error.
+class work_ahead {
+ public:
+  /// Returns whether there may be more to do.
+  using task = bool (*)(void* self);
+
+  work_ahead() = default;
+  work_ahead(const work_ahead&) = delete;
+  work_ahead& operator=(const work_ahead&) = delete;
+  ~work_ahead() { join(); }
+
+  /// Starts so many threads, or as many as the system allows, if none were started before; wakes one of them.
+  void start(std::size_t threads, task what, void* self) noexcept {
+    const std::scoped_lock lock(mutex_);
+    wake_locked();
+    if (started_ || ends_) return;
+    started_ = true;
+    try {
+      while (threads_.size() < threads) threads_.emplace_back([=, this]() noexcept { work(what, self); });
+    } catch (...) {  // those that run do the work
+    }
+  }
+  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
+  void wake() noexcept {
+    const std::scoped_lock lock(mutex_);
+    wake_locked();
+  }
+  /// They end after what they do now; nothing is started any more.
+  void stop() noexcept {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+    changed_.notify_all();
+  }
+  /// Waits for that.
+  void join() noexcept {
+    stop();
+    for (std::thread& one : threads_) one.join();
+    threads_.clear();
+  }
+
+ private:
+  void wake_locked() noexcept {
+    ++wakes_;
+    changed_.notify_one();
+  }
+  void work(task what, void* self) noexcept {
+    std::unique_lock lock(mutex_);
+    while (!ends_) {
+      const std::uint64_t seen = wakes_;
+      const auto now = std::chrono::steady_clock::now();
+      bool more = false;
+      if (now >= rests_until_) {
+        lock.unlock();
+        bool failed = false;
+        try {
+          more = what(self);
+        } catch (...) {
+          failed = true;
+        }
+        lock.lock();
+        if (failed) rests_until_ = now + std::chrono::seconds(1);
+      }
+      if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t wakes_ = 0;
+  std::chrono::steady_clock::time_point rests_until_{};
+  bool started_ = false, ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/block_folder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+[[nodiscard]] inline std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct block_folder::state : block_files {
+  static constexpr std::uint32_t no_row = next_uses::maximum;
+
+  state(const disk_cache& where, checksum_call sum_of)
+      : block_files(where.folder(),
+                    {where.options().block, piece_size,
+                     block_index::slots_within(where.limit(), where.options().block, piece_size)}),
+        options(where.options()),
+        checksum(sum_of),
+        once(options.verify == verify::once),
+        waited(to_size(table.of().slots)),
+        seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
+    table.begin_change();
+    sweep();
+    table.end_change();
+    unlock_folder();
+  }
+
   ~state() {
     // The child of a fork has no mapping, and no row.
     if (row != no_row && memory != nullptr && !guard.lost()) table.next().end(row);
@@ -79551,7 +79456,7 @@ struct block_folder::state : block_files {
   /// The next uses of all sessions that live. The caller may change the folder.
   [[nodiscard]] outlook future() noexcept {
     outlook rows;
-    if (!plans) return rows;
+    if (options.evict != eviction::belady) return rows;
     const next_uses all = table.next();
     for (std::uint32_t one = 0; one < next_uses::maximum; ++one) {
       if (!all.is_used(one)) continue;
@@ -79572,6 +79477,9 @@ struct block_folder::state : block_files {
       row = one;
     }
   }
+  void clear_row() noexcept {
+    if (row != no_row && !guard.lost()) table.next().clear(row);
+  }
 
   /// Gives up blocks so that the disk has room for one.
   [[nodiscard]] bool make_room(wait_stops::moment begun) {
@@ -79589,21 +79497,29 @@ struct block_folder::state : block_files {
     return any;
   }
 
+  const disk_cache_options options;
   inline static std::atomic<std::uint64_t> sessions{0};
   const std::uint64_t number = ++sessions;
   checksum_call checksum;
-  bool once, plans, touches;
-  std::atomic<bool> trusts{true};  // with `once`
-  std::mutex changes;
+  bool once;
+  std::atomic<bool> trusts{true};          // with `once`
   std::atomic<std::uint32_t> row{no_row};  // in `next_uses`
   bool wants_row = true;
-  std::mutex fills_mutex;
-  std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
   std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
   std::atomic<std::int64_t> rests_until{0};        // after a block found no room; and for how long it was
   std::atomic<std::int64_t> last_rest{0};
-  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> evicted{0}, held{0};
   std::vector<std::atomic<std::uint32_t>> seen;  // with `once`: the state in which a piece was compared
+  std::mutex rooms_mutex;
+  std::vector<std::unique_ptr<std::byte[]>> rooms;
+  // Of the thread that plans: where the run stood first, and whether the plan had its end.
+  struct beginning {
+    std::uint64_t row;
+    std::int64_t ns;
+  };
+  std::optional<beginning> first;
+  bool ended = false;
+  work_ahead ahead;
 };
 
 PENSTOCK_INLINE block_folder::block_folder(const disk_cache& where, checksum_call checksum)
@@ -79626,26 +79542,46 @@ PENSTOCK_INLINE std::optional<place> block_folder::find(const key& what,
       found = table.full_of(seen->slot, what);
     if (found) hint.store(found->slot + 1, std::memory_order_relaxed);
   }
-  if (found && state_->touches) table.touch(found->slot);
+  if (found && state_->options.evict != eviction::fifo) table.touch(found->slot);
   return found;
 }
 
-PENSTOCK_INLINE bool block_folder::in_memory(place where, std::uint64_t offset) const noexcept {
+PENSTOCK_INLINE std::optional<unsigned> block_folder::places_missing(const key& what,
+                                                                     std::atomic<std::uint32_t>& hint,
+                                                                     std::uint64_t size,
+                                                                     std::uint64_t salt) noexcept {
+  const auto found = find(what, hint);
+  if (!found) return std::nullopt;
+  constexpr unsigned places = 4;
+  unsigned there = 0;
 #if defined(RWF_NOWAIT)
-  std::byte one{};
-  const iovec into{&one, 1};
-  const off_t at = state_->offset_of(where.slot) + static_cast<off_t>(offset);
-  // A file system that does not know is one that is slow to answer, or memory itself.
-  const ssize_t got = ::preadv2(state_->data.get(), &into, 1, at, RWF_NOWAIT);
-  return got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(state_->data.get(), &one, 1, at) == 1);
-#else
-  return false;
+  for (unsigned i = 0; i < places; ++i) {
+    std::byte one{};
+    const iovec into{&one, 1};
+    const int file = state_->data.get();
+    const off_t at = state_->offset_of(found->slot) + static_cast<off_t>(mix64(salt + i) % size);
+    // A file system that does not know is one that is slow to answer, or memory itself.
+    const ssize_t got = ::preadv2(file, &into, 1, at, RWF_NOWAIT);
+    if (got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(file, &one, 1, at) == 1)) ++there;
+  }
 #endif
+  return places - there;
 }
 
-PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& what, std::uint64_t size,
-                                                        std::uint64_t offset, mutable_bytes into,
-                                                        bool resident) {
+PENSTOCK_INLINE copied block_folder::copy(const key& what, std::atomic<std::uint32_t>& hint,
+                                          std::uint64_t size, std::uint64_t offset, mutable_bytes into,
+                                          bool resident, wait_stops::moment begun) {
+  const auto found = find(what, hint);
+  if (!found) return copied::absent;
+  const copied how = copy_from(*found, what, size, offset, into, resident);
+  if (how == copied::damaged) {
+    const state::change lock(*state_, begun);
+    if (lock && state_->table.same(*found)) state_->free(found->slot);
+  }
+  return how;
+}
+PENSTOCK_INLINE copied block_folder::copy_from(place from, const key& what, std::uint64_t size,
+                                               std::uint64_t offset, mutable_bytes into, bool resident) {
   state& all = *state_;
   const std::uint64_t first = offset / piece_size, last = (offset + into.size() - 1) / piece_size;
   const off_t begin = all.offset_of(from.slot);
@@ -79695,19 +79631,12 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
     known = false;
     all.trusts.store(false, std::memory_order_relaxed);
   }
-  if (known) {
-    iovec whole{into.data(), into.size()};
-    const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
-    if (!all.table.still_same(from)) return copied::moved;
-    if (!read) all.trusts.store(false, std::memory_order_relaxed);
-    return read ? copied::whole : copied::damaged;
-  }
-
-  // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
+  // Whole pieces are read where they are wanted, and so is all that need not be compared; of other pieces, at
+  // both ends, only a part is.
   thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
   const std::uint64_t end = offset + into.size();
-  const bool cut_front = offset != first * piece_size || (first == last && end != end_of(first));
-  const bool cut_back = last != first && end != end_of(last);
+  const bool cut_front = !known && (offset != first * piece_size || (first == last && end != end_of(first)));
+  const bool cut_back = !known && last != first && end != end_of(last);
   std::array<iovec, 3> parts;
   std::size_t count = 0;
   const auto add = [&](std::byte* where, std::uint64_t bytes) {
@@ -79719,8 +79648,10 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   if (middle < middle_end && middle < end) add(into.data() + (middle - offset), middle_end - middle);
   std::byte* const back = scratch.data() + piece_size;
   if (cut_back) add(back, end_of(last) - last * piece_size);
-  bool good = all.read(std::span(parts).first(count), begin + static_cast<off_t>(first * piece_size));
-  for (std::uint64_t p = first; good && p <= last; ++p) {
+  bool good = all.read(std::span(parts).first(count),
+                       begin + static_cast<off_t>(cut_front ? first * piece_size : offset));
+  if (known && !good) all.trusts.store(false, std::memory_order_relaxed);
+  for (std::uint64_t p = first; good && !known && p <= last; ++p) {
     const std::byte* bytes = scratch.data();
     if (p == last && cut_back)
       bytes = back;
@@ -79735,7 +79666,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
                 to_size(std::min(end, end_of(first)) - offset));
   if (cut_back)
     std::memcpy(into.data() + (last * piece_size - offset), back, to_size(end - last * piece_size));
-  if (all.once)
+  if (all.once && !known)
     for (std::uint64_t p = first; p <= last; ++p) seen_at(p).store(from.state, std::memory_order_relaxed);
   return copied::whole;
 }
@@ -79826,21 +79757,22 @@ PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun)
   all.end_fill(mine.slot);
 }
 
-PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t max_ns) noexcept {
+PENSTOCK_INLINE bool block_folder::wait(place other, std::chrono::steady_clock::time_point late,
+                                        wait_stops::moment begun) noexcept {
   state& all = *state_;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_ns);
+  // In slices, so that a death is noticed, and a run that ends is not kept waiting.
   constexpr timespec slice{0, 20'000'000};
-  while (all.table.same(other)) {
-    if (std::chrono::steady_clock::now() >= end) return false;
+  while (all.table.same(other) && !all.stops.since(begun)) {
+    if (std::chrono::steady_clock::now() >= late) {
+      all.waited[other.slot].store(other.state, std::memory_order_relaxed);
+      return false;
+    }
     ::syscall(SYS_futex, all.table.word_of(other.slot), FUTEX_WAIT, other.state, &slice, nullptr, 0);
     if (all.table.same(other) && !all.is_filled_now(other.slot)) return true;
   }
   return true;
 }
 
-PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
-  state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
-}
 PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                                             next_use (*next)(const void* who, const key& block),
                                             const void* who) {
@@ -79856,111 +79788,64 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t
   }
   all.table.stand_at(all.row, run_row, ns_per_row, next, who);
 }
-PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, bool ends, const block_plan& plan) {
+  state& all = *state_;
+  const std::int64_t now = now_ns();
+  if (!all.first) all.first = {run_row, now};
+  const std::uint64_t rows = run_row - std::min(run_row, all.first->row);
+  if (all.ended && !ends) all.clear_row();  // blocks that were never needed again may be, now
+  all.ended = ends;
+  stand_at(
+      run_row, rows == 0 ? 0 : static_cast<std::uint64_t>(now - all.first->ns) / rows,
+      [](const void* told, const key& block) { return static_cast<const block_plan*>(told)->next(block); },
+      &plan);
+}
 PENSTOCK_INLINE void block_folder::forget() noexcept {
   state& all = *state_;
-  if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
+  all.first.reset();
+  all.ended = false;
+  all.clear_row();
 }
+PENSTOCK_INLINE void block_folder::fetch_ahead(bool (*task)(void* self), void* self) noexcept {
+  if (state_->options.ahead != 0) state_->ahead.start(state_->options.ahead, task, self);
+}
+PENSTOCK_INLINE void block_folder::wake_ahead() noexcept { state_->ahead.wake(); }
+
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::end() noexcept {
+  state_->stops.stop_for_good();
+  state_->ahead.stop();
+}
+PENSTOCK_INLINE void block_folder::leave(const block_plan&) noexcept { state_->ahead.join(); }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
+PENSTOCK_INLINE std::uint64_t block_folder::held() const noexcept {
+  return state_->held.load(std::memory_order_relaxed);
+}
 
-PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
-  state& all = *state_;
-  const state::change lock(all, begun);
-  if (lock && all.table.same(damaged)) all.free(damaged.slot);
+PENSTOCK_INLINE block_folder::room::room(block_folder& all, place, std::size_t size)
+    : all_(*all.state_), size_(size) {
+  const std::scoped_lock lock(all_.rooms_mutex);
+  if (all_.rooms.empty()) {
+    bytes_.reset(new std::byte[to_size(all_.table.of().block)]);
+    all_.held.fetch_add(all_.table.of().block, std::memory_order_relaxed);
+  } else {
+    bytes_ = std::move(all_.rooms.back());
+    all_.rooms.pop_back();
+  }
+}
+PENSTOCK_INLINE block_folder::room::~room() {
+  const std::scoped_lock lock(all_.rooms_mutex);
+  try {
+    all_.rooms.push_back(std::move(bytes_));
+  } catch (...) {  // then the next one makes another
+    all_.held.fetch_sub(all_.table.of().block, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/work_ahead.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
-class work_ahead {
- public:
-  /// Returns whether there may be more to do.
-  using task = bool (*)(void* self) noexcept;
-
-  work_ahead() = default;
-  work_ahead(const work_ahead&) = delete;
-  work_ahead& operator=(const work_ahead&) = delete;
-  ~work_ahead();
-
-  /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
-  void start(std::size_t threads, task what, void* self) noexcept;
-  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
-  void wake() noexcept;
-  /// They end after what they do now; nothing is started any more.
-  void stop() noexcept;
-
- private:
-  void work() noexcept;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t wakes_ = 0;
-  bool started_ = false, ends_ = false;
-  task what_ = nullptr;
-  void* self_ = nullptr;
-  std::vector<std::thread> threads_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/work_ahead.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE work_ahead::~work_ahead() {
-  stop();
-  for (std::thread& one : threads_) one.join();
-}
-
-PENSTOCK_INLINE void work_ahead::start(std::size_t threads, task what, void* self) noexcept {
-  const std::scoped_lock lock(mutex_);
-  if (started_ || ends_) return;
-  started_ = true;
-  what_ = what;
-  self_ = self;
-  try {
-    while (threads_.size() < threads) threads_.emplace_back([this]() noexcept { work(); });
-  } catch (...) {  // those that run do the work
-  }
-}
-PENSTOCK_INLINE void work_ahead::wake() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    ++wakes_;
-  }
-  changed_.notify_one();
-}
-PENSTOCK_INLINE void work_ahead::stop() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-}
-
-PENSTOCK_INLINE void work_ahead::work() noexcept {
-  std::unique_lock lock(mutex_);
-  while (!ends_) {
-    const std::uint64_t seen = wakes_;
-    lock.unlock();
-    const bool more = what_(self_);
-    lock.lock();
-    if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
-  }
-}
-
-}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/reads/single_flight.hpp
