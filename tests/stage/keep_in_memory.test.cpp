@@ -125,6 +125,10 @@ TEST_CASE("stage/keep_in_memory: what does not fit is made anew each time, and t
   CHECK(kept.bytes <= 40'000);
   CHECK(kept.hits > kept.samples);
   CHECK(f.calls->load() + kept.hits == 3 * count);
+  CHECK(kept.uncached > 0);
+  CHECK(kept.samples + kept.uncached <= f.calls->load());
+  CHECK(
+      has(ps::report(run.counters()), std::to_string(kept.uncached) + " made for which there was no room\n"));
   CHECK(run.counters().bytes_held >= kept.bytes);
   CHECK(has(ps::report(run.counters()), "kept in memory: "));
 }

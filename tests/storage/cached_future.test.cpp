@@ -6,8 +6,7 @@
 #include <penstock/storage/cache/block_folder.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/cache/block_plan.hpp>
-#include <penstock/storage/cache/cached_reads.hpp>
-#include <penstock/storage/cache/next_uses.hpp>
+#include <penstock/storage/cache/block_cache.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>

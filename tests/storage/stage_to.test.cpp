@@ -2,7 +2,7 @@
 #include <penstock/storage/stage_to.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/cache/staged_record.hpp>
+#include <penstock/storage/cache/staged_object.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>

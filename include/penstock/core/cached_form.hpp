@@ -242,14 +242,16 @@ using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
 /// The samples that a run keeps in memory.
 struct kept_counters {
-  std::uint64_t samples = 0;  ///< in memory now
-  std::uint64_t bytes = 0;    ///< that they take
-  std::uint64_t hits = 0;     ///< how often one of them was shown instead of being made again
+  std::uint64_t samples = 0;   ///< in memory now
+  std::uint64_t bytes = 0;     ///< that they take
+  std::uint64_t hits = 0;      ///< how often one of them was shown instead of being made again
+  std::uint64_t uncached = 0;  ///< how often one was made for which there was no room
 
   kept_counters& operator+=(const kept_counters& other) noexcept {
     samples += other.samples;
     bytes += other.bytes;
     hits += other.hits;
+    uncached += other.uncached;
     return *this;
   }
   friend bool operator==(const kept_counters&, const kept_counters&) = default;

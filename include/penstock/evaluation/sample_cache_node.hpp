@@ -58,7 +58,7 @@ class sample_cache_node {
             p, w.up,
             [&]<class V>(V&& value) {
               const std::uint64_t arrived = Timing::now();
-              const form& here = make(std::forward<V>(value), made, w.own);
+              const form& here = make(p.source, std::forward<V>(value), made, w.own);
               w.cost.nanoseconds += Timing::now() - arrived;
               root.landing.hand_on(timing, sink, show_cached(here));
               w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
@@ -82,7 +82,9 @@ class sample_cache_node {
         std::unique_ptr<form> made;
         up.evaluate(
             p, w.up,
-            [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
+            [&]<class V>(V&& value) {
+              sink(show_cached(make(p.source, std::forward<V>(value), made, w.own)));
+            },
             timing);
         add(p.source, made);
       }
@@ -92,8 +94,12 @@ class sample_cache_node {
  private:
   /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
   template <class V>
-  [[nodiscard]] const form& make(V&& value, std::unique_ptr<form>& made, form& passing) const {
-    if (!table_->full()) made = std::make_unique<form>();
+  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
+                                 form& passing) const {
+    if (table_->full())
+      table_->pass(source.index);
+    else
+      made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
     return into;
@@ -103,7 +109,9 @@ class sample_cache_node {
     if (!made) return;
     constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
     const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
-    if (table_->add(source.index, made.get(), bytes) == made.get()) (void)made.release();
+    const void* const there = table_->add(source.index, made.get(), bytes);
+    if (there == made.get()) (void)made.release();
+    if (there == nullptr) table_->pass(source.index);
   }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {

@@ -48,6 +48,10 @@ class sample_cache_table {
   /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
   /// too.
   [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
+  /// Notes that an object was made for which there is no room.
+  void pass(std::uint64_t number) noexcept {
+    parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
+  }
   /// Whether there was no room for one, and there is less room than the average one takes.
   [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
 
@@ -78,7 +82,7 @@ class sample_cache_table {
     std::mutex adding;
     std::size_t used = 0;
     std::vector<std::unique_ptr<table>> all;  // the last one is the current one
-    alignas(64) std::atomic<std::uint64_t> hits{0};
+    alignas(64) std::atomic<std::uint64_t> hits{0}, uncached{0};
 
     [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
       const table* const in = now.load(std::memory_order_acquire);

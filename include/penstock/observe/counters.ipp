@@ -31,6 +31,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.storage.corrupt, before.storage.corrupt);
   lessen(now.storage.uncached, before.storage.uncached);
   lessen(now.kept.hits, before.kept.hits);
+  lessen(now.kept.uncached, before.kept.uncached);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);

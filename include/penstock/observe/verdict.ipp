@@ -172,11 +172,14 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.uncached, " past the cache");
     text += "\n";
   }
-  if (c.kept.samples + c.kept.hits != 0)
+  if (c.kept.samples + c.kept.hits + c.kept.uncached != 0) {
     text += "kept in memory: " + std::to_string(c.kept.samples) + " samples, " +
             detail::in_units(static_cast<double>(c.kept.bytes),
                              {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}) +
-            ", shown " + std::to_string(c.kept.hits) + " times\n";
+            ", shown " + std::to_string(c.kept.hits) + " times";
+    add(c.kept.uncached, " made for which there was no room");
+    text += "\n";
+  }
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {

@@ -102,7 +102,7 @@ struct keep_without_limit : about_expression {
 /// order. Each process has its own. What is kept is not fetched ahead, and storages with a cache do not count
 /// on it. A state does not hold samples: a restored run keeps them anew.
 /// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
-/// `run.counters().kept` counts; `report` says it.
+/// `run.counters().kept` counts, also samples for which there was no room; `report` says it.
 /// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of
 /// those members of records that are neither numbers nor shown as views (lists of texts); of a sample that is
 /// kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.

@@ -6,8 +6,7 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/storage/cache/cached_reads.hpp>
-#include <penstock/storage/cache/memory_reads.hpp>
+#include <penstock/storage/cache/block_cache.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
@@ -26,21 +25,6 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// What a session of `cached` reads through.
-template <class Near, class Far>
-struct reads_of {};
-template <class Far>
-struct reads_of<disk_cache, Far> {
-  using type = cached_reads<Far>;
-};
-template <class Far>
-struct reads_of<memory_cache, Far> {
-  using type = memory_reads<Far>;
-};
-
-}  // namespace detail::blocks
 
 /// Keeps the blocks of another storage in a cache near by: on the disk of a node, so that all of its
 /// processes fetch each block once, or in the memory of this process.
@@ -83,7 +67,7 @@ struct reads_of<memory_cache, Far> {
 template <class Near, storage Far>
   requires std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>
 class cached {
-  using reads = typename detail::blocks::reads_of<Near, Far>::type;
+  using reads = detail::blocks::block_cache<Near, Far>;
   struct state {
     state(const Far& given, const Near& near)
         : far(given), session(far, near), threads(session_view(session), far.names(), 16) {}

@@ -13,8 +13,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 class memory_blocks;
-template <class Far>
-class memory_reads;
+class session_blocks;
 }  // namespace detail::blocks
 
 /// How a `memory_cache` keeps its blocks.
@@ -48,8 +47,7 @@ class memory_cache {
   [[nodiscard]] std::string describe() const;
 
  private:
-  template <class Far>
-  friend class detail::blocks::memory_reads;
+  friend class detail::blocks::session_blocks;
   struct home;
 
   /// Those of this process, made now if they were not there.

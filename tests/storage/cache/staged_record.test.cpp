@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/storage/cache/staged_record.hpp>
+#include <penstock/storage/cache/staged_object.hpp>
 
 #include "support/catch.hpp"
 

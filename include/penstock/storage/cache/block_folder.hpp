@@ -5,15 +5,16 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/cache/block_index.hpp>
-#include <penstock/storage/cache/next_uses.hpp>
+#include <penstock/storage/cache/block_plan.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/reads/wait_stops.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <string>
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -28,7 +29,12 @@ using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std
 /// process that dies: its slot is filled by the next one that wants the block.
 /// Threads: any number.
 class block_folder {
+  struct state;
+
  public:
+  /// What is planned is not told to the other storage, too: it would fetch ahead what the folder has.
+  static constexpr bool tells_far = false;
+
   /// Opens the folder, or makes it; see `disk_cache` for what it throws.
   block_folder(const disk_cache& where, checksum_call checksum);
   block_folder(const block_folder&) = delete;
@@ -36,22 +42,34 @@ class block_folder {
   ~block_folder();
 
   [[nodiscard]] std::uint64_t block_size() const noexcept;
+  /// How many blocks there is room for.
+  [[nodiscard]] std::uint64_t slots() const noexcept;
+  /// How many blocks went for others.
+  [[nodiscard]] std::uint64_t evicted() const noexcept;
+  /// Bytes of memory for blocks that are fetched.
+  [[nodiscard]] std::uint64_t held() const noexcept;
 
   /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
   [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
-
-  /// Whether the byte at an offset of a block is in memory, so that a read would not wait for the disk.
-  [[nodiscard]] bool in_memory(place where, std::uint64_t offset) const noexcept;
-
-  enum class copied { whole, moved, damaged };
-  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
-  /// `resident`: the block is in memory, and a mapping is the faster way to it.
-  [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
-                            mutable_bytes into, bool resident);
+  /// Of four places of a block of `size` bytes, how many are not in memory, so that a read would wait for the
+  /// disk; nothing if the block is not there. `salt` says which places.
+  [[nodiscard]] std::optional<unsigned> places_missing(const key& what, std::atomic<std::uint32_t>& hint,
+                                                       std::uint64_t size, std::uint64_t salt) noexcept;
+  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else came to the slot
+  /// meanwhile. `damaged`: the block is gone now. `resident`: the block is in memory, and a mapping is the
+  /// faster way to it.
+  [[nodiscard]] copied copy(const key& what, std::atomic<std::uint32_t>& hint, std::uint64_t size,
+                            std::uint64_t offset, mutable_bytes into, bool resident,
+                            wait_stops::moment begun);
 
   /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
   /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
   [[nodiscard]] wait_stops& stops() noexcept;
+  void stop_waiting() noexcept { stops().stop(); }
+  /// Also fetches nothing more ahead.
+  void end() noexcept;
+  /// Waits for what is being fetched ahead.
+  void leave(const block_plan& plan) noexcept;
 
   /// What somebody has who asked for a block that was not there.
   struct answer {
@@ -62,29 +80,47 @@ class block_folder {
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
   /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
   [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
+  /// Memory for a block that this thread fetches, which is used again.
+  class room {
+   public:
+    room(block_folder& all, place mine, std::size_t size);
+    room(const room&) = delete;
+    room& operator=(const room&) = delete;
+    ~room();
+    [[nodiscard]] mutable_bytes span() const noexcept { return {bytes_.get(), size_}; }
+
+   private:
+    state& all_;
+    std::unique_ptr<std::byte[]> bytes_;
+    std::size_t size_;
+  };
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
   bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
   void give_up(place mine, wait_stops::moment begun) noexcept;
-  /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
-  bool wait(place other, std::uint64_t max_ns) noexcept;
-  /// Nobody waits for this any more: `ask` says `nothing`.
-  void waited_in_vain(place other) noexcept;
+  /// Waits until somebody else has filled a slot or given it up, or `stops` ends the wait. False if it is
+  /// late; then nobody waits for this any more, and `ask` says `nothing`.
+  [[nodiscard]] bool wait(place other, std::chrono::steady_clock::time_point late,
+                          wait_stops::moment begun) noexcept;
 
   /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
   /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
   void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                 next_use (*next)(const void* who, const key& block), const void* who);
-  /// What `next` said is void. For the thread that calls `stand_at`.
+  /// The same, by a plan that is at this row; measures how long a row takes.
+  void stand_at(std::uint64_t run_row, bool ends, const block_plan& plan);
+  /// What was said is void. For the thread that calls `stand_at`.
   void forget() noexcept;
-  /// How many blocks there is room for.
-  [[nodiscard]] std::uint64_t slots() const noexcept;
-  /// How many blocks went for others.
-  [[nodiscard]] std::uint64_t evicted() const noexcept;
-  /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged, wait_stops::moment begun);
+  /// Nothing to do: whoever needs a slot sees what `stand_at` says.
+  void follow(const block_plan&) const noexcept {}
+  /// Wakes a thread that calls `task(self)`, and goes on as long as it returns true. The first call starts
+  /// these threads, as many as the options say.
+  void fetch_ahead(bool (*task)(void* self), void* self) noexcept;
+  void wake_ahead() noexcept;
 
  private:
-  struct state;
+  [[nodiscard]] copied copy_from(place from, const key& what, std::uint64_t size, std::uint64_t offset,
+                                 mutable_bytes into, bool resident);
+
   owned<state> state_;
 };
 

@@ -3,8 +3,10 @@
 
 #include <penstock/storage/cache/block_folder.hpp>
 
+#include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/block_files.hpp>
+#include <penstock/storage/cache/work_ahead.hpp>
 #include <penstock/storage/local/file_lock.hpp>
 
 #include <linux/futex.h>
@@ -34,95 +36,21 @@ namespace detail::blocks {
 }
 
 struct block_folder::state : block_files {
-  // Behind the bytes of `block_files`, a byte for each row of `next_uses`, which the session has locked whose
-  // row it is; then one for each slot, which whoever fills it has locked.
-  static constexpr std::uint64_t first_row_byte = first_free_byte,
-                                 first_slot_byte = first_row_byte + next_uses::maximum;
   static constexpr std::uint32_t no_row = next_uses::maximum;
 
   state(const disk_cache& where, checksum_call sum_of)
       : block_files(where.folder(),
                     {where.options().block, piece_size,
                      block_index::slots_within(where.limit(), where.options().block, piece_size)}),
+        options(where.options()),
         checksum(sum_of),
-        once(where.options().verify == verify::once),
-        plans(where.options().evict == eviction::belady),
-        touches(where.options().evict != eviction::fifo),
+        once(options.verify == verify::once),
         waited(to_size(table.of().slots)),
         seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
     table.begin_change();
     sweep();
     table.end_change();
     unlock_folder();
-  }
-
-  // ---- locks
-
-  /// The right to change which block is where.
-  class change {
-   public:
-    change(state& all, wait_stops::moment begun)
-        : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
-      // What the dead one was about to fill may have no block yet by which it would be found.
-      if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
-      // A page of the index that cannot be had is 0 from then on, for this process alone.
-      if (locked_ && all_.guard.lost()) {
-        all_.unlock_folder();
-        locked_ = false;
-      }
-    }
-    change(const change&) = delete;
-    change& operator=(const change&) = delete;
-    ~change() {
-      if (!locked_) return;
-      all_.table.end_change();
-      all_.unlock_folder();
-    }
-    [[nodiscard]] explicit operator bool() const noexcept { return locked_; }
-
-   private:
-    state& all_;
-    std::unique_lock<std::mutex> thread_;  // locks of a file do not keep threads of one session apart
-    bool locked_;
-  };
-
-  /// Whether whoever fills a slot lives.
-  [[nodiscard]] bool is_filled_now(std::uint32_t slot) {
-    const std::scoped_lock lock(fills_mutex);
-    return std::ranges::find(fills, slot) != fills.end() || is_locked(index.get(), first_slot_byte + slot);
-  }
-  /// Takes the lock of a slot. False if another one has it.
-  [[nodiscard]] bool begin_fill(std::uint32_t slot) {
-    const std::scoped_lock lock(fills_mutex);
-    if (std::ranges::find(fills, slot) != fills.end()) return false;
-    fills.push_back(slot);
-    if (lock_byte(index.get(), first_slot_byte + slot, byte_lock::exclusive)) return true;
-    fills.pop_back();
-    return false;
-  }
-  void end_fill(std::uint32_t slot) noexcept {
-    const std::scoped_lock lock(fills_mutex);
-    (void)lock_byte(index.get(), first_slot_byte + slot, byte_lock::none);
-    std::erase(fills, slot);
-  }
-  /// Frees what processes that died were filling. The caller may change the folder.
-  void sweep() {
-    for (std::uint32_t slot = 0; slot < table.of().slots; ++slot) {
-      if (!table.held(slot)) continue;
-      const phase now = table.look_at(slot).now();
-      if (is_filled_now(slot)) continue;
-      if (now == phase::full)
-        table.settle(slot);
-      else
-        free(slot);
-    }
-  }
-  void free(std::uint32_t slot) noexcept {
-    table.drop(slot);
-    wake(slot);
-  }
-  void wake(std::uint32_t slot) noexcept {
-    ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
   ~state() {
@@ -135,7 +63,7 @@ struct block_folder::state : block_files {
   /// The next uses of all sessions that live. The caller may change the folder.
   [[nodiscard]] outlook future() noexcept {
     outlook rows;
-    if (!plans) return rows;
+    if (options.evict != eviction::belady) return rows;
     const next_uses all = table.next();
     for (std::uint32_t one = 0; one < next_uses::maximum; ++one) {
       if (!all.is_used(one)) continue;
@@ -156,6 +84,9 @@ struct block_folder::state : block_files {
       row = one;
     }
   }
+  void clear_row() noexcept {
+    if (row != no_row && !guard.lost()) table.next().clear(row);
+  }
 
   /// Gives up blocks so that the disk has room for one.
   [[nodiscard]] bool make_room(wait_stops::moment begun) {
@@ -173,21 +104,29 @@ struct block_folder::state : block_files {
     return any;
   }
 
+  const disk_cache_options options;
   inline static std::atomic<std::uint64_t> sessions{0};
   const std::uint64_t number = ++sessions;
   checksum_call checksum;
-  bool once, plans, touches;
-  std::atomic<bool> trusts{true};  // with `once`
-  std::mutex changes;
+  bool once;
+  std::atomic<bool> trusts{true};          // with `once`
   std::atomic<std::uint32_t> row{no_row};  // in `next_uses`
   bool wants_row = true;
-  std::mutex fills_mutex;
-  std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
   std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
   std::atomic<std::int64_t> rests_until{0};        // after a block found no room; and for how long it was
   std::atomic<std::int64_t> last_rest{0};
-  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> evicted{0}, held{0};
   std::vector<std::atomic<std::uint32_t>> seen;  // with `once`: the state in which a piece was compared
+  std::mutex rooms_mutex;
+  std::vector<std::unique_ptr<std::byte[]>> rooms;
+  // Of the thread that plans: where the run stood first, and whether the plan had its end.
+  struct beginning {
+    std::uint64_t row;
+    std::int64_t ns;
+  };
+  std::optional<beginning> first;
+  bool ended = false;
+  work_ahead ahead;
 };
 
 PENSTOCK_INLINE block_folder::block_folder(const disk_cache& where, checksum_call checksum)
@@ -210,26 +149,46 @@ PENSTOCK_INLINE std::optional<place> block_folder::find(const key& what,
       found = table.full_of(seen->slot, what);
     if (found) hint.store(found->slot + 1, std::memory_order_relaxed);
   }
-  if (found && state_->touches) table.touch(found->slot);
+  if (found && state_->options.evict != eviction::fifo) table.touch(found->slot);
   return found;
 }
 
-PENSTOCK_INLINE bool block_folder::in_memory(place where, std::uint64_t offset) const noexcept {
+PENSTOCK_INLINE std::optional<unsigned> block_folder::places_missing(const key& what,
+                                                                     std::atomic<std::uint32_t>& hint,
+                                                                     std::uint64_t size,
+                                                                     std::uint64_t salt) noexcept {
+  const auto found = find(what, hint);
+  if (!found) return std::nullopt;
+  constexpr unsigned places = 4;
+  unsigned there = 0;
 #if defined(RWF_NOWAIT)
-  std::byte one{};
-  const iovec into{&one, 1};
-  const off_t at = state_->offset_of(where.slot) + static_cast<off_t>(offset);
-  // A file system that does not know is one that is slow to answer, or memory itself.
-  const ssize_t got = ::preadv2(state_->data.get(), &into, 1, at, RWF_NOWAIT);
-  return got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(state_->data.get(), &one, 1, at) == 1);
-#else
-  return false;
+  for (unsigned i = 0; i < places; ++i) {
+    std::byte one{};
+    const iovec into{&one, 1};
+    const int file = state_->data.get();
+    const off_t at = state_->offset_of(found->slot) + static_cast<off_t>(mix64(salt + i) % size);
+    // A file system that does not know is one that is slow to answer, or memory itself.
+    const ssize_t got = ::preadv2(file, &into, 1, at, RWF_NOWAIT);
+    if (got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(file, &one, 1, at) == 1)) ++there;
+  }
 #endif
+  return places - there;
 }
 
-PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& what, std::uint64_t size,
-                                                        std::uint64_t offset, mutable_bytes into,
-                                                        bool resident) {
+PENSTOCK_INLINE copied block_folder::copy(const key& what, std::atomic<std::uint32_t>& hint,
+                                          std::uint64_t size, std::uint64_t offset, mutable_bytes into,
+                                          bool resident, wait_stops::moment begun) {
+  const auto found = find(what, hint);
+  if (!found) return copied::absent;
+  const copied how = copy_from(*found, what, size, offset, into, resident);
+  if (how == copied::damaged) {
+    const state::change lock(*state_, begun);
+    if (lock && state_->table.same(*found)) state_->free(found->slot);
+  }
+  return how;
+}
+PENSTOCK_INLINE copied block_folder::copy_from(place from, const key& what, std::uint64_t size,
+                                               std::uint64_t offset, mutable_bytes into, bool resident) {
   state& all = *state_;
   const std::uint64_t first = offset / piece_size, last = (offset + into.size() - 1) / piece_size;
   const off_t begin = all.offset_of(from.slot);
@@ -279,19 +238,12 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
     known = false;
     all.trusts.store(false, std::memory_order_relaxed);
   }
-  if (known) {
-    iovec whole{into.data(), into.size()};
-    const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
-    if (!all.table.still_same(from)) return copied::moved;
-    if (!read) all.trusts.store(false, std::memory_order_relaxed);
-    return read ? copied::whole : copied::damaged;
-  }
-
-  // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
+  // Whole pieces are read where they are wanted, and so is all that need not be compared; of other pieces, at
+  // both ends, only a part is.
   thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
   const std::uint64_t end = offset + into.size();
-  const bool cut_front = offset != first * piece_size || (first == last && end != end_of(first));
-  const bool cut_back = last != first && end != end_of(last);
+  const bool cut_front = !known && (offset != first * piece_size || (first == last && end != end_of(first)));
+  const bool cut_back = !known && last != first && end != end_of(last);
   std::array<iovec, 3> parts;
   std::size_t count = 0;
   const auto add = [&](std::byte* where, std::uint64_t bytes) {
@@ -303,8 +255,10 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   if (middle < middle_end && middle < end) add(into.data() + (middle - offset), middle_end - middle);
   std::byte* const back = scratch.data() + piece_size;
   if (cut_back) add(back, end_of(last) - last * piece_size);
-  bool good = all.read(std::span(parts).first(count), begin + static_cast<off_t>(first * piece_size));
-  for (std::uint64_t p = first; good && p <= last; ++p) {
+  bool good = all.read(std::span(parts).first(count),
+                       begin + static_cast<off_t>(cut_front ? first * piece_size : offset));
+  if (known && !good) all.trusts.store(false, std::memory_order_relaxed);
+  for (std::uint64_t p = first; good && !known && p <= last; ++p) {
     const std::byte* bytes = scratch.data();
     if (p == last && cut_back)
       bytes = back;
@@ -319,7 +273,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
                 to_size(std::min(end, end_of(first)) - offset));
   if (cut_back)
     std::memcpy(into.data() + (last * piece_size - offset), back, to_size(end - last * piece_size));
-  if (all.once)
+  if (all.once && !known)
     for (std::uint64_t p = first; p <= last; ++p) seen_at(p).store(from.state, std::memory_order_relaxed);
   return copied::whole;
 }
@@ -410,21 +364,22 @@ PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun)
   all.end_fill(mine.slot);
 }
 
-PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t max_ns) noexcept {
+PENSTOCK_INLINE bool block_folder::wait(place other, std::chrono::steady_clock::time_point late,
+                                        wait_stops::moment begun) noexcept {
   state& all = *state_;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_ns);
+  // In slices, so that a death is noticed, and a run that ends is not kept waiting.
   constexpr timespec slice{0, 20'000'000};
-  while (all.table.same(other)) {
-    if (std::chrono::steady_clock::now() >= end) return false;
+  while (all.table.same(other) && !all.stops.since(begun)) {
+    if (std::chrono::steady_clock::now() >= late) {
+      all.waited[other.slot].store(other.state, std::memory_order_relaxed);
+      return false;
+    }
     ::syscall(SYS_futex, all.table.word_of(other.slot), FUTEX_WAIT, other.state, &slice, nullptr, 0);
     if (all.table.same(other) && !all.is_filled_now(other.slot)) return true;
   }
   return true;
 }
 
-PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
-  state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
-}
 PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                                             next_use (*next)(const void* who, const key& block),
                                             const void* who) {
@@ -440,20 +395,61 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t
   }
   all.table.stand_at(all.row, run_row, ns_per_row, next, who);
 }
-PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, bool ends, const block_plan& plan) {
+  state& all = *state_;
+  const std::int64_t now = now_ns();
+  if (!all.first) all.first = {run_row, now};
+  const std::uint64_t rows = run_row - std::min(run_row, all.first->row);
+  if (all.ended && !ends) all.clear_row();  // blocks that were never needed again may be, now
+  all.ended = ends;
+  stand_at(
+      run_row, rows == 0 ? 0 : static_cast<std::uint64_t>(now - all.first->ns) / rows,
+      [](const void* told, const key& block) { return static_cast<const block_plan*>(told)->next(block); },
+      &plan);
+}
 PENSTOCK_INLINE void block_folder::forget() noexcept {
   state& all = *state_;
-  if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
+  all.first.reset();
+  all.ended = false;
+  all.clear_row();
 }
+PENSTOCK_INLINE void block_folder::fetch_ahead(bool (*task)(void* self), void* self) noexcept {
+  if (state_->options.ahead != 0) state_->ahead.start(state_->options.ahead, task, self);
+}
+PENSTOCK_INLINE void block_folder::wake_ahead() noexcept { state_->ahead.wake(); }
+
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::end() noexcept {
+  state_->stops.stop_for_good();
+  state_->ahead.stop();
+}
+PENSTOCK_INLINE void block_folder::leave(const block_plan&) noexcept { state_->ahead.join(); }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
+PENSTOCK_INLINE std::uint64_t block_folder::held() const noexcept {
+  return state_->held.load(std::memory_order_relaxed);
+}
 
-PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
-  state& all = *state_;
-  const state::change lock(all, begun);
-  if (lock && all.table.same(damaged)) all.free(damaged.slot);
+PENSTOCK_INLINE block_folder::room::room(block_folder& all, place, std::size_t size)
+    : all_(*all.state_), size_(size) {
+  const std::scoped_lock lock(all_.rooms_mutex);
+  if (all_.rooms.empty()) {
+    bytes_.reset(new std::byte[to_size(all_.table.of().block)]);
+    all_.held.fetch_add(all_.table.of().block, std::memory_order_relaxed);
+  } else {
+    bytes_ = std::move(all_.rooms.back());
+    all_.rooms.pop_back();
+  }
+}
+PENSTOCK_INLINE block_folder::room::~room() {
+  const std::scoped_lock lock(all_.rooms_mutex);
+  try {
+    all_.rooms.push_back(std::move(bytes_));
+  } catch (...) {  // then the next one makes another
+    all_.held.fetch_sub(all_.table.of().block, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace detail::blocks

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/storage/cache/next_uses.hpp>
 
 #include <array>
 #include <atomic>
@@ -28,7 +27,7 @@ struct shape {
   std::uint64_t piece = 0;  ///< bytes that have a checksum
   std::uint64_t slots = 0;
 
-  [[nodiscard]] std::uint64_t pieces() const noexcept { return block / piece; }
+  [[nodiscard]] std::uint64_t pieces() const noexcept { return piece == 0 ? 0 : block / piece; }
   friend bool operator==(const shape&, const shape&) = default;
 };
 
@@ -40,6 +39,157 @@ struct place {
 
   [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
 };
+
+/// How a copy of bytes of a block went.
+enum class copied { whole, absent, moved, damaged };
+
+/// When a process needs a block next: a row of its run, or one of the others.
+class next_use {
+ public:
+  constexpr next_use() = default;  // unknown
+  [[nodiscard]] static constexpr next_use at(std::uint64_t run_row) noexcept { return next_use(run_row + 1); }
+  /// Not before this row: so far it knows what it will read.
+  [[nodiscard]] static constexpr next_use not_before(std::uint64_t run_row) noexcept {
+    return next_use((run_row + 1) | open);
+  }
+  /// Not in this run.
+  [[nodiscard]] static constexpr next_use never() noexcept { return next_use(~std::uint64_t{0}); }
+  [[nodiscard]] static constexpr next_use of_word(std::uint64_t word) noexcept { return next_use(word); }
+  [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+
+  [[nodiscard]] constexpr bool is_never() const noexcept { return word_ == ~std::uint64_t{0}; }
+  /// Whether a process that stands at a row has to look again.
+  [[nodiscard]] constexpr bool is_stale(std::uint64_t run_row) const noexcept {
+    return word_ == 0 || (!is_never() && ((word_ & open) != 0 || word_ <= run_row));
+  }
+  /// How many rows from this one on; none if it is not known, since it may be soon.
+  [[nodiscard]] constexpr std::uint64_t rows_from(std::uint64_t run_row) const noexcept {
+    if (word_ == 0) return 0;
+    const std::uint64_t when = (word_ & ~open) - 1;
+    return when > run_row ? when - run_row : 0;
+  }
+  friend constexpr bool operator==(next_use, next_use) = default;
+
+ private:
+  static constexpr std::uint64_t open = std::uint64_t{1} << 62;
+  constexpr explicit next_use(std::uint64_t word) noexcept : word_(word) {}
+
+  std::uint64_t word_ = 0;
+};
+
+/// When the block of each slot of a folder is needed next, by each process that knows: in memory that all of
+/// them map, a row of words for each process. A process writes its own row, and when a slot gets another
+/// block, who gives it that says of all rows that it is not known.
+///
+/// Everything here is advice. A word that is wrong, or of a process that died, makes a worse block go; no
+/// byte that is delivered depends on it.
+class next_uses {
+ public:
+  /// So many processes have a row.
+  static constexpr std::uint32_t maximum = 64;
+  /// Farther than this is not told apart from never.
+  static constexpr std::uint64_t farthest = ~std::uint64_t{0};
+
+  [[nodiscard]] static constexpr std::uint64_t bytes(std::uint64_t slots) noexcept {
+    return maximum * (sizeof(row_record) + slots * sizeof(std::uint64_t));
+  }
+  /// Refers to `bytes(slots)` bytes.
+  next_uses(std::byte* memory, std::uint64_t slots) noexcept : memory_(memory), slots_(slots) {}
+
+  [[nodiscard]] bool is_used(std::uint32_t row) const noexcept;
+  /// Begins a row, in which nothing is known. The caller holds the lock of the folder.
+  void begin(std::uint32_t row) const noexcept;
+  void end(std::uint32_t row) const noexcept;
+
+  // ---- the process whose row it is
+  /// Where its run stands, and how long a row of the run takes; 0 if that is not known yet.
+  void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row) const noexcept;
+  [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
+  void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
+  /// Nothing is known any more.
+  void clear(std::uint32_t row) const noexcept;
+
+  /// A slot gets another block. The caller holds the lock of the folder.
+  void forget(std::uint32_t slot) const noexcept;
+
+ private:
+  friend class outlook;
+  struct row_record {
+    std::uint64_t used, run_row, ns_per_row, unused[5];
+  };
+
+  [[nodiscard]] row_record& record(std::uint32_t row) const noexcept;
+  [[nodiscard]] std::uint64_t& word(std::uint32_t row, std::uint32_t slot) const noexcept;
+
+  std::byte* memory_;
+  std::uint64_t slots_;
+};
+
+/// The rows of processes that live, as they were seen once, for the choice of the block that goes.
+class outlook {
+ public:
+  outlook() = default;
+
+  void add(const next_uses& all, std::uint32_t row) noexcept;
+  /// All rows are there: what they have in common.
+  void settle() noexcept;
+  /// How far away the next use of a slot is, by whoever needs it first; comparable between slots.
+  [[nodiscard]] std::uint64_t distance(std::uint32_t slot) const noexcept;
+  /// The same of a block that is in no slot, which one process needs then.
+  [[nodiscard]] std::uint64_t distance(std::uint32_t row, next_use when) const noexcept;
+
+ private:
+  struct row_seen {
+    std::uint64_t run_row = 0, ns_per_row = 1;
+    std::uint64_t* words = nullptr;
+    std::uint32_t number = 0;
+    [[nodiscard]] std::uint64_t to(next_use when) const noexcept;
+  };
+  std::array<row_seen, next_uses::maximum> rows_;
+  std::uint32_t count_ = 0;
+};
+
+/// The largest number up to a maximum that fits, if all smaller ones do.
+template <class Fits>
+[[nodiscard]] std::uint64_t largest(std::uint64_t maximum, Fits&& fits) {
+  std::uint64_t low = 0;
+  while (low < maximum) {
+    const std::uint64_t middle = low + (maximum - low + 1) / 2;
+    if (fits(middle))
+      low = middle;
+    else
+      maximum = middle - 1;
+  }
+  return low;
+}
+/// Maximum of slots in any cache.
+inline constexpr std::uint64_t max_slots = std::uint64_t{1} << 30;
+
+/// A slot that another block may have: when it was used, 0 if it is free, and how far away its next use is.
+struct candidate {
+  std::uint64_t use = 0, distance = 0;
+};
+/// A free slot, or the one whose block is needed last, and of several of these the one that was used longest
+/// ago: of up to 4096 slots from `hand` on, which goes on behind them, so that a large cache costs no more.
+/// `look(slot)` returns a `candidate`, or nothing. None if that is all it returns.
+template <class Look>
+[[nodiscard]] std::optional<std::uint32_t> least_needed(std::uint64_t slots, std::uint64_t& hand,
+                                                        Look&& look) {
+  constexpr std::uint64_t maximum = 4096;
+  std::optional<std::uint32_t> found;
+  candidate best;
+  for (std::uint64_t looks = 0; looks < slots; ++looks) {
+    if (found && (best.use == 0 || looks >= maximum)) break;
+    const auto here = static_cast<std::uint32_t>(hand);
+    hand = hand + 1 == slots ? 0 : hand + 1;
+    const std::optional<candidate> one = look(here);
+    if (!one || (found && one->use != 0 && one->distance < best.distance)) continue;
+    if (found && one->use != 0 && one->distance == best.distance && one->use >= best.use) continue;
+    found = here;
+    best = *one;
+  }
+  return found;
+}
 
 /// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
 /// when it was used last and is needed next, and the checksums of its pieces.
@@ -79,7 +229,7 @@ class block_index {
                                                                std::uint64_t pair) noexcept;
 
   /// Refers to `bytes(of)` bytes; does not look at them.
-  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
+  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of), layout_(of) {}
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
@@ -127,9 +277,7 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one whose block is needed last, and of several of these the one that was used
-  /// longest ago: of up to 4096 slots, behind those that were looked at before, so that a large index costs
-  /// no more. None if all are being filled.
+  /// The slot for another block, or a full one that goes without. None if all are being filled.
   [[nodiscard]] std::optional<place> least_needed(const outlook& future,
                                                   bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
@@ -144,12 +292,25 @@ class block_index {
  private:
   struct head_record;
   struct slot_record;
+  /// Where the parts begin: the head, then chains, slots, uses, checksums and next uses.
+  struct layout {
+    explicit layout(const shape& what) noexcept;
+    std::uint64_t pieces, chains, slots, uses, sums, next, end;
+  };
 
+  template <class T>
+  [[nodiscard]] T& at(std::uint64_t part, std::uint64_t number) const noexcept {
+    return reinterpret_cast<T*>(memory_ + part)[number];
+  }
   [[nodiscard]] head_record& head_of() const noexcept;
   [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept;
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
-  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept;
-  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept {
+    return at<std::uint64_t>(layout_.uses, slot);
+  }
+  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
+    return at<std::uint64_t>(layout_.sums, slot * layout_.pieces + piece);
+  }
   [[nodiscard]] static key key_of(slot_record& one) noexcept;
   void link(std::uint32_t slot) const noexcept;
   void unlink(std::uint32_t slot) const noexcept;
@@ -158,6 +319,7 @@ class block_index {
 
   std::byte* memory_;
   shape shape_;
+  layout layout_;
 };
 
 }  // namespace detail::blocks

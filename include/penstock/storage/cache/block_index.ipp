@@ -42,43 +42,101 @@ void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) 
   std::atomic_ref<T>(word).store(value, order);
 }
 
-/// Where the parts of an index begin: the head, then chains, slots, uses, checksums and next uses.
-struct index_parts {
-  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, next = 0, end = 0;
+PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
+  return reinterpret_cast<row_record*>(memory_)[row];
+}
+PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
+}
 
-  template <class Head, class Slot>
-  [[nodiscard]] static index_parts of(const shape& what) noexcept {
-    index_parts made;
-    made.chains = Head::bytes;
-    const std::uint64_t chains = std::bit_ceil(what.slots) * sizeof(std::uint32_t);
-    made.slots = made.chains + (chains + 63) / 64 * 64;
-    made.uses = made.slots + what.slots * sizeof(Slot);
-    made.sums = made.uses + what.slots * sizeof(std::uint64_t);
-    made.next = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
-    // Whole pages, since that is what they take of a disk.
-    made.end = (made.next + next_uses::bytes(what.slots) + Head::bytes - 1) / Head::bytes * Head::bytes;
-    return made;
+PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
+  return blocks::get(record(row).used, std::memory_order_acquire) != 0;
+}
+PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
+  clear(row);
+  stand_at(row, 0, 0);
+  put(record(row).used, std::uint64_t{1}, std::memory_order_release);
+}
+PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
+  put(record(row).used, std::uint64_t{0}, std::memory_order_release);
+}
+
+PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
+                                         std::uint64_t ns_per_row) const noexcept {
+  put(record(row).run_row, run_row);
+  put(record(row).ns_per_row, ns_per_row);
+}
+PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return next_use::of_word(blocks::get(word(row, slot)));
+}
+PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
+  // In one order with the states of slots: see `block_index::stand_at`.
+  put(word(row, slot), when.word(), std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+}
+PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
+  for (std::uint32_t row = 0; row < maximum; ++row)
+    if (is_used(row)) set(row, slot, {});
+}
+
+PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
+  if (count_ == rows_.size()) return;
+  next_uses::row_record& one = all.record(row);
+  rows_[count_++] = {get(one.run_row), get(one.ns_per_row), &all.word(row, 0), row};
+}
+
+// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
+// says of each would only add noise.
+PENSTOCK_INLINE void outlook::settle() noexcept {
+  constexpr std::uint64_t alike = 4;
+  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    least = std::min(least, rows_[i].ns_per_row);
+    greatest = std::max(greatest, rows_[i].ns_per_row);
   }
-};
+  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
+  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
+}
+
+PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
+  if (when.is_never()) return next_uses::farthest;
+  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
+  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
+  std::uint64_t least = next_uses::farthest;
+  for (std::uint32_t i = 0; i < count_ && least != 0; ++i)
+    least = std::min(least, rows_[i].to(next_use::of_word(get(rows_[i].words[slot]))));
+  return least;
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
+  for (std::uint32_t i = 0; i < count_; ++i)
+    if (rows_[i].number == row) return rows_[i].to(when);
+  return 0;
+}
+
+PENSTOCK_INLINE block_index::layout::layout(const shape& what) noexcept
+    : pieces(what.pieces()),
+      chains(head_record::bytes),
+      slots(chains + (std::bit_ceil(what.slots) * sizeof(std::uint32_t) + 63) / 64 * 64),
+      uses(slots + what.slots * sizeof(slot_record)),
+      sums(uses + what.slots * sizeof(std::uint64_t)),
+      next(sums + what.slots * pieces * sizeof(std::uint64_t)),
+      // Whole pages, since that is what they take of a disk.
+      end((next + next_uses::bytes(what.slots) + head_record::bytes - 1) / head_record::bytes *
+          head_record::bytes) {}
 /// The use of a slot that is being filled.
 inline constexpr std::uint64_t used_now = ~std::uint64_t{0};
 
-PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept {
-  return index_parts::of<head_record, slot_record>(of).end;
-}
+PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept { return layout(of).end; }
 
 PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std::uint64_t block,
                                                         std::uint64_t piece) noexcept {
-  std::uint64_t low = 0, high = limit / block;  // all of `low` fit
-  high = high < (std::uint64_t{1} << 30) ? high : std::uint64_t{1} << 30;
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (bytes({block, piece, middle}) + data_head + middle * block <= limit)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return largest(std::min(limit / block, max_slots), [&](std::uint64_t slots) {
+    return bytes({block, piece, slots}) + data_head + slots * block <= limit;
+  });
 }
 
 PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std::size_t size, shape& found,
@@ -125,7 +183,7 @@ PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {
-  return {memory_ + index_parts::of<head_record, slot_record>(shape_).next, shape_.slots};
+  return {memory_ + layout_.next, shape_.slots};
 }
 PENSTOCK_INLINE std::optional<key> block_index::block_in(place seen) const noexcept {
   const key found = key_of(record(seen.slot));
@@ -140,20 +198,10 @@ PENSTOCK_INLINE block_index::head_record& block_index::head_of() const noexcept 
   return *reinterpret_cast<head_record*>(memory_);
 }
 PENSTOCK_INLINE block_index::slot_record& block_index::record(std::uint32_t slot) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).slots;
-  return reinterpret_cast<slot_record*>(memory_ + at)[slot];
+  return at<slot_record>(layout_.slots, slot);
 }
 PENSTOCK_INLINE std::uint32_t& block_index::chain(const key& what) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
-  return reinterpret_cast<std::uint32_t*>(memory_ + at)[what.low & (std::bit_ceil(shape_.slots) - 1)];
-}
-PENSTOCK_INLINE std::uint64_t& block_index::use(std::uint32_t slot) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).uses;
-  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot];
-}
-PENSTOCK_INLINE std::uint64_t& block_index::sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).sums;
-  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot * shape_.pieces() + piece];
+  return at<std::uint32_t>(layout_.chains, what.low & (std::bit_ceil(shape_.slots) - 1));
 }
 PENSTOCK_INLINE key block_index::key_of(slot_record& one) noexcept {
   // Not before the state that says that they change.
@@ -246,26 +294,16 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
 
 PENSTOCK_INLINE std::optional<place> block_index::least_needed(const outlook& future,
                                                                bool only_full) const noexcept {
-  constexpr std::uint64_t maximum = 4096;
-  head_record& all = head_of();
-  std::uint64_t least = used_now, farthest = 0, slot = get(all.hand) % shape_.slots;
-  std::uint32_t found = 0;
-  for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
-    if (looks >= maximum && least != used_now) break;
-    const auto here = static_cast<std::uint32_t>(slot);
-    slot = slot + 1 == shape_.slots ? 0 : slot + 1;
-    const std::uint64_t one = get(use(here));
-    if (one == used_now || (one == 0 && only_full)) continue;
-    const std::uint64_t distance = one != 0 && future.any() ? future.distance(here) : 0;
-    if (one == 0 || least == used_now || distance > farthest || (distance == farthest && one < least)) {
-      least = one;
-      farthest = distance;
-      found = here;
-    }
-  }
-  put(all.hand, slot);
-  if (least == used_now) return std::nullopt;
-  return look_at(found);
+  std::uint64_t hand = get(head_of().hand) % shape_.slots;
+  const auto found =
+      blocks::least_needed(shape_.slots, hand, [&](std::uint32_t slot) -> std::optional<candidate> {
+        const std::uint64_t one = get(use(slot));
+        if (one == used_now || (one == 0 && only_full)) return std::nullopt;
+        return candidate{one, one == 0 ? 0 : future.distance(slot)};
+      });
+  put(head_of().hand, hand);
+  if (!found) return std::nullopt;
+  return look_at(*found);
 }
 
 PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) const noexcept {
@@ -321,9 +359,8 @@ PENSTOCK_INLINE place block_index::set_state(std::uint32_t slot, phase next) con
 }
 
 PENSTOCK_INLINE void block_index::rebuild() const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
-  auto* const chains = reinterpret_cast<std::uint32_t*>(memory_ + at);
-  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i) put(chains[i], 0u);
+  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i)
+    put(at<std::uint32_t>(layout_.chains, i), 0u);
   for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
     const phase now = look_at(slot).now();
     // Of two with one block, which a death can leave, one is enough.

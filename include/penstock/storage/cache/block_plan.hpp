@@ -4,7 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/block_index.hpp>
-#include <penstock/storage/cache/next_uses.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +71,6 @@ class block_plan {
   void append(std::uint32_t block, std::uint64_t row);
   void grow();
   [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
-  [[nodiscard]] next_use next_locked(const key& what) const noexcept;
   [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
   void place(std::uint32_t block) noexcept;
 

@@ -104,20 +104,17 @@ PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noex
       if (uses_[i].last >= row_) return next_use::at(std::max(uses_[i].first, row_));
   return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, row_));
 }
-PENSTOCK_INLINE next_use block_plan::next_locked(const key& what) const noexcept {
-  return next_locked(find(what));
-}
 PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
   const std::scoped_lock lock(mutex_);
   return next_locked(block);
 }
 PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  return next_locked(what);
+  return next_locked(find(what));
 }
 PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  const next_use found = next_locked(what);
+  const next_use found = next_locked(find(what));
   return found.is_never() ? next_uses::farthest : found.rows_from(row_);
 }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ class memory_blocks {
     key what;                           // changes with the lock, and only without pins
     std::uint32_t next = 0;             // in its chain: the number of a slot and 1, or 0
     bool in_vain = false;               // who waited for it gave up
+    std::thread::id filler;
   };
 
  public:
@@ -104,9 +106,11 @@ class memory_blocks {
   /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
-  /// The slot is full; the caller has pinned it.
-  [[nodiscard]] pin publish(const answer& mine) noexcept;
+  /// The slot is full.
+  void publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
+  /// Whether this thread fills it itself: a cache that is around itself must not wait for that.
+  [[nodiscard]] bool is_own(const answer& other) noexcept;
   /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
   /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
@@ -134,8 +138,7 @@ class memory_blocks {
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
   [[nodiscard]] std::optional<std::uint32_t> slot_of(const key& what) const noexcept;
   void unlink(std::uint32_t slot) noexcept;
-  /// Which slot gets another block: a free one, or what `evict` says, of up to 4096 behind those that were
-  /// looked at before. None if all of them are being filled or read. The caller has the lock.
+  /// Which slot gets another block. None if all of them are being filled or read. The caller has the lock.
   [[nodiscard]] std::optional<std::uint32_t> victim() noexcept;
   /// How far away the next use of a block is, by the run that needs it first.
   [[nodiscard]] std::uint64_t distance(const key& what) const noexcept;
@@ -147,7 +150,7 @@ class memory_blocks {
   fixed_array<slot_record> slots_;
   fixed_array<std::uint32_t> chains_;
   std::atomic<std::uint64_t> clock_{1};  // one more for each block that comes
-  std::uint32_t hand_ = 0;               // the slot from which on `victim` looks next
+  std::uint64_t hand_ = 0;               // the slot from which on `least_needed` looks
   std::mutex mutex_;
   std::condition_variable changed_;
 };

@@ -16,22 +16,14 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 30;
   const auto index = [](std::uint64_t slots) {
     return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
   };
   // What the object itself takes, and the heap beside each part.
   constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
   if (limit < rest) return 0;
-  std::uint64_t low = 0, high = std::min(maximum, (limit - rest) / block);  // all of `low` fit
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (index(middle) <= limit - rest - middle * block)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return largest(std::min(max_slots, (limit - rest) / block),
+                 [&](std::uint64_t slots) { return index(slots) <= limit - rest - slots * block; });
 }
 
 PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
@@ -89,27 +81,13 @@ PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noe
 }
 
 PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
-  constexpr std::uint64_t maximum = 4096;
-  std::optional<std::uint32_t> found;
-  std::uint64_t least = 0, farthest = 0;
-  std::uint32_t here = hand_;
-  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= maximum || least == 0)); ++looks) {
-    const slot_record& one = slots_[here];
+  return least_needed(count_, hand_, [&](std::uint32_t slot) -> std::optional<candidate> {
+    const slot_record& one = slots_[slot];
     const std::uint64_t word = one.word.load(std::memory_order_relaxed);
-    if (phase_of(word) != phase::filling && (word & pins) == 0) {
-      const bool free = phase_of(word) == phase::free;
-      const std::uint64_t use = free ? 0 : one.use.load(std::memory_order_relaxed);
-      const std::uint64_t far_away = free || followed_.empty() ? 0 : distance(one.what);
-      if (!found || free || far_away > farthest || (far_away == farthest && use < least)) {
-        found = here;
-        least = use;
-        farthest = far_away;
-      }
-    }
-    here = here + 1 == count_ ? 0 : here + 1;
-  }
-  hand_ = here;
-  return found;
+    if (phase_of(word) == phase::free) return candidate{};
+    if (phase_of(word) == phase::filling || (word & pins) != 0) return std::nullopt;
+    return candidate{one.use.load(std::memory_order_relaxed), distance(one.what)};
+  });
 }
 
 PENSTOCK_INLINE bool memory_blocks::has(const key& what, std::atomic<std::uint32_t>& hint) noexcept {
@@ -147,6 +125,7 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
     if (before == phase::full) unlink(*free_one);
     one.what = what;
     one.in_vain = false;
+    one.filler = std::this_thread::get_id();
     hint.store(*free_one + 1, std::memory_order_relaxed);
     std::uint32_t& first = chain(what);
     one.next = std::exchange(first, *free_one + 1);
@@ -156,15 +135,14 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
   return {};
 }
 
-PENSTOCK_INLINE memory_blocks::pin memory_blocks::publish(const answer& mine) noexcept {
+PENSTOCK_INLINE void memory_blocks::publish(const answer& mine) noexcept {
   slot_record& one = slots_[mine.slot];
   {
     const std::scoped_lock lock(mutex_);
     one.use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    one.word.store(with(mine.state, phase::full) + one_pin, std::memory_order_release);
+    one.word.store(with(mine.state, phase::full), std::memory_order_release);
   }
   changed_.notify_all();
-  return {one, bytes_of(mine.slot)};
 }
 PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   {
@@ -175,6 +153,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   changed_.notify_all();
 }
 
+PENSTOCK_INLINE bool memory_blocks::is_own(const answer& other) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const slot_record& one = slots_[other.slot];
+  return one.word.load(std::memory_order_relaxed) == other.state && one.filler == std::this_thread::get_id();
+}
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
                                          const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];

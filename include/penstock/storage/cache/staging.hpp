@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/storage/cache/far_storage.hpp>
+#include <penstock/storage/cache/staged_object.hpp>
 #include <penstock/storage/object_check.hpp>
 #include <penstock/storage/stage_options.hpp>
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
 namespace detail::staging {
 
 /// Who is told how far it is: called by the thread that called `stage_to`.

@@ -7,7 +7,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/staged_folder.hpp>
-#include <penstock/storage/cache/staged_names.hpp>
 #include <penstock/storage/cache/staging_reads.hpp>
 
 #include <algorithm>
@@ -110,7 +109,7 @@ class staging_call {
     try {
       (this->*work)();
     } catch (...) {
-      reads_.fail(std::current_exception());
+      reads_.stop(std::current_exception());
     }
     const std::scoped_lock lock(mutex_);
     --running_;
@@ -135,7 +134,7 @@ class staging_call {
     try {
       listener_.call(listener_.self, now);
     } catch (...) {
-      reads_.fail(std::current_exception());
+      reads_.stop(std::current_exception());
       listener_.call = nullptr;
     }
   }
@@ -283,7 +282,7 @@ class staging_call {
       return true;
     } catch (error& failed) {
       failed.in_file(one.name);
-      reads_.fail(std::current_exception());  // before those on their way are waited for
+      reads_.stop(std::current_exception());  // before those on their way are waited for
       throw;
     }
   }

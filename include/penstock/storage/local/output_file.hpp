@@ -5,37 +5,17 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
-
-#include <unistd.h>
+#include <penstock/storage/local/paths.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A file descriptor that is closed by the destructor.
-class owned_descriptor {
- public:
-  owned_descriptor() = default;
-  explicit owned_descriptor(int value) noexcept : value_(value) {}
-  owned_descriptor(owned_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~owned_descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
+using owned_descriptor = files::descriptor;
 
 /// Fills `into` from an offset on; returns false if that is not possible.
 [[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;

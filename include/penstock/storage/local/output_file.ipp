@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

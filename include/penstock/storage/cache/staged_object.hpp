@@ -3,14 +3,38 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
+
+/// A storage whose type is erased, connected. All of it must outlive the staging.
+struct far_storage {
+  session_view session;
+  std::span<const std::string> names;
+  bool paths;  ///< whether the names are paths
+  bool files;  ///< whether the objects are the files of these paths
+};
+
+/// An object and its place in the folder.
+struct staged_object {
+  std::string_view name;  ///< in its storage
+  std::string known_as;   ///< in records: that name, or the whole path
+  std::string file;       ///< in the folder
+  object_version version;
+};
+/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
+/// that all names have in common. Of URLs neither scheme nor query is part of it.
+/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
+/// would have one.
+[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
 
 /// What the system says of a file.
 struct file_facts {
@@ -63,5 +87,5 @@ struct record {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/storage/cache/staged_record.ipp>
+#include <penstock/storage/cache/staged_object.ipp>
 #endif

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/cache/staged_names.hpp>
+#include <penstock/storage/cache/staged_object.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/url_scheme.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -77,6 +80,80 @@ PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::strin
                                      " would be the folder of this one; stage them into different folders"})
             .in_file(names[i]);
   return files;
+}
+
+inline constexpr std::string_view record_head = "penstock staged 1\n";
+
+PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
+  if (last && last->wrote(found)) return &*last;
+  if (before && before->wrote(found)) return &*before;
+  return nullptr;
+}
+
+PENSTOCK_INLINE std::string to_text(const record& what) {
+  std::string all(record_head);
+  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
+               "\n"});
+  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
+    if (one)
+      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
+                   one->file.inode, " ", one->file.born, "\n"});
+  };
+  add("before ", what.before);
+  add("last ", what.last);
+  if (what.part)
+    append(all,
+           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
+  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
+  return all;
+}
+
+// What is not exactly as it would be written, its sum included, is no record.
+PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
+  std::string_view rest = text;
+  const auto skip = [&rest](std::uint64_t size) {
+    rest.remove_prefix(to_size(std::min<std::uint64_t>(size, rest.size())));
+  };
+  const auto take = [&](std::string_view word) {
+    const bool is_next = rest.starts_with(word);
+    if (is_next) skip(word.size());
+    return is_next;
+  };
+  const auto number = [&] {  // and the character after it
+    std::uint64_t value = 0;
+    const char* const end = std::from_chars(rest.data(), rest.data() + rest.size(), value).ptr;
+    skip(static_cast<std::uint64_t>(end - rest.data()) + 1);
+    return value;
+  };
+  const auto word = [&] {  // with its length before it, and the end of the line
+    const std::uint64_t size = number();
+    std::string found(rest.substr(0, to_size(std::min<std::uint64_t>(size, rest.size()))));
+    skip(found.size() + 1);
+    return found;
+  };
+  const auto copy = [&] {
+    whole_copy found;
+    for (std::uint64_t* const one : {&found.of.size, &found.of.stamp, &found.file.size, &found.file.changed,
+                                     &found.file.inode, &found.file.born})
+      *one = number();
+    found.file.regular = true;
+    return found;
+  };
+  record found;
+  if (!take(record_head) || !take("object ")) return std::nullopt;
+  found.object = word();
+  if (!take("file ")) return std::nullopt;
+  found.file = word();
+  if (take("before ")) found.before = copy();
+  if (take("last ")) found.last = copy();
+  if (take("part ")) {
+    found.part.emplace();
+    found.part->size = number();
+    found.part->stamp = number();
+    found.boot = word();
+  }
+  if (to_text(found) != text) return std::nullopt;
+  return found;
 }
 
 }  // namespace detail::staging
