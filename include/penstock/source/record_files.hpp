@@ -94,7 +94,7 @@ class record_files : public opens_as_plan<
       std::uint64_t samples = 0;  // of its file
       [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
     };
-    static constexpr bool has_latency = latent_session<session_type>;
+    static constexpr reader_traits traits = {.latency = latent_session<session_type>, .in_memory = glances};
 
     reader(shared<const files> known, const projection& used)
         : files_(std::move(known)),

@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/source/concepts.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/records/coming_samples.hpp>
 #include <penstock/source/records/shard_index.hpp>
@@ -52,8 +53,9 @@ class shard_reader {
 
   using worker = typename worker_for<session_type>::type;
   using element = typename Show::template element<worker>;
-  static constexpr bool has_latency = latent_session<session_type>;
-  static constexpr bool plans_reads = planning_session<session_type>;
+  static constexpr reader_traits traits = {.latency = latent_session<session_type>,
+                                           .plans_reads = planning_session<session_type>,
+                                           .in_memory = prefetching_session<session_type>};
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
