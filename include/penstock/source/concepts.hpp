@@ -108,10 +108,8 @@ struct reader_traits {
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
 ///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains; 0 if it is not known
-///   reader.evaluate_run(first, count, worker&, sink) const
-///                                 if it shows samples that lie one behind the other: calls `sink` with the first one
-///                                 and how many of the `count` samples follow it in memory; returns that number if
-///                                 `sink` returns true, otherwise 0
+///   reader.evaluate_run(first, count, worker&, sink)   if it shows_contiguous: calls sink(element, n) for the first n of
+///                                 `count` samples; returns n if that returns true, otherwise 0
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&

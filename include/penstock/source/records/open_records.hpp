@@ -14,7 +14,7 @@
 #include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/record_format.hpp>
-#include <penstock/source/records/coming_samples.hpp>
+#include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/records/record_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>

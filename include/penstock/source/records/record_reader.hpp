@@ -8,12 +8,12 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/records/coming_samples.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +23,47 @@
 #include <utility>
 
 namespace penstock::inline v0_1::detail {
+
+/// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
+/// is known and they lie close together.
+struct coming_sample {
+  struct stretch {
+    std::uint64_t begin = 0, size = 0;
+  };
+  manifest::place place;
+  stretch bytes;
+
+  [[nodiscard]] std::uint64_t index() const noexcept { return place.first + place.sample; }
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
+ public:
+  static constexpr std::size_t capacity = 64;
+
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample; there must be room for it.
+  const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
+  [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
+  [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
+  /// kept in memory, or are in the file of the sample before them.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index() != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return &all_[i];
+  }
+
+ private:
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
+};
 
 /// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
 /// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
@@ -39,9 +80,8 @@ namespace penstock::inline v0_1::detail {
 ///   bytes_per_sample()
 ///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
 ///   end_reads()                    optional: ends reads of its own
-///   glance(place), look_up(place)  the first one optional, the second one, too: prefetches what says where a sample
-///                                  is, and what that leads to
-///   seen(place)                    with these: the bytes of the sample that are used
+///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
+///   look_up(place)                 optional: between these, prefetches what else must be looked up
 template <class Files, class Opened>
 class record_reader {
   using session_type = typename decltype(Files::where)::session;

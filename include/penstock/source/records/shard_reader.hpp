@@ -6,7 +6,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/records/coming_samples.hpp>
 #include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/records/shard_sample.hpp>

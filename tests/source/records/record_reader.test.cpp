@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/records/coming_samples.hpp>
+#include <penstock/source/records/record_reader.hpp>
 
 #include "support/catch.hpp"
 
@@ -10,7 +10,7 @@ namespace coming_samples_test {
 using penstock::detail::coming_samples;
 
 TEST_CASE(
-    "source/records/coming_samples: samples that are not evaluated after all do not hide those behind them") {
+    "source/records/record_reader: samples that are not evaluated after all do not hide those behind them") {
   coming_samples coming;
   const auto take = [&coming](std::uint64_t index) {
     const auto* const found = coming.take(index);
