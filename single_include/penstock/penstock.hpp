@@ -14684,12 +14684,25 @@ struct damaged_shard {
   std::uint64_t samples = 0;  ///< that are in the dataset
 };
 
+/// What is known of a type of readers. A reader declares what differs from these defaults:
+///
+///     static constexpr reader_traits traits = {.latency = true};
+struct reader_traits {
+  bool latency = false;       ///< a run should fetch ahead without being asked
+  bool takes_fetched = true;  ///< a worker uses its pointer to fetched bytes; false for sources in memory
+  bool plans_reads = true;    ///< its session may be a `planning_session`
+  bool in_memory = false;     ///< its samples lie in memory, and are copied from there
+  /// it shows samples that lie one behind the other at once, see `evaluate_run`
+  bool shows_contiguous = false;
+  bool calls_functions = false;  ///< functions of the program make its samples, so it reads nothing
+};
+
 /// A source that can evaluate any sample, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
 /// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
-/// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
+/// epoch (`mix`), `key`, `url`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
 ///   size()                        samples per epoch
@@ -14706,7 +14719,9 @@ struct damaged_shard {
 ///   connect() -> reader           a run reads from it; or connect(projection), see `projecting_source`
 ///   reader::worker                the state of one worker; default-constructible
 ///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
+///   reader::traits                optional: what is known of all its readers, see `reader_traits`
 ///   reader.key(index)             optional: the sample's key, a std::string
+///   reader.url(index)             optional: the sample's file
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
 ///                                 before the sink: the state that one thread keeps between calls. If it must read
@@ -14715,15 +14730,14 @@ struct damaged_shard {
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
-///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
-///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
-///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.report()               optional: what its sessions counted, and the oldest of their reads, a
 ///                                 `session_report`; any thread
 ///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
-///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
+///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains; 0 if it is not known
+///   reader.evaluate_run(first, count, worker&, sink)   if it shows_contiguous: calls sink(element, n) for the first n of
+///                                 `count` samples; returns n if that returns true, otherwise 0
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -16015,47 +16029,16 @@ template <class S>
 
 // ---- penstock/evaluation/reader_calls.hpp
 
-/// The optional calls of a reader, by index or by whole position (see source/concepts.hpp).
+/// The optional calls of a reader, each with what happens where a reader lacks it (see source/concepts.hpp).
 namespace penstock::inline v0_1 {
 
-/// Whether a reader has keys for its samples.
-template <class Reader>
-concept has_keys = requires(const Reader& r, position at) { r.key(at); } ||
-                   requires(const Reader& r) { r.key(std::uint64_t{}); };
-
-/// The key of the sample at a position of the source; its index if the reader has no keys.
-template <class Reader>
-[[nodiscard]] std::string key_of(const Reader& reader, position at) {
-  if constexpr (requires { reader.key(at); })
-    return reader.key(at);
-  else if constexpr (requires { reader.key(at.index); })
-    return reader.key(at.index);
-  else
-    return std::to_string(at.index);
-}
-
-/// Whether samples of a reader are what a function of the program's makes: it declares
-/// `calls_functions = true`. Such a source reads nothing, however long it takes.
-template <class Reader>
-concept calls_functions = requires { requires bool(Reader::calls_functions); };
-
-/// Whether a reader knows the file of a sample.
-template <class Reader>
-concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
-                   requires(const Reader& r) { r.url(std::uint64_t{}); };
-
-/// The file of the sample at a position of the source; empty if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::string url_of(const Reader& reader, position at) {
-  if constexpr (requires { reader.url(at); })
-    return std::string(reader.url(at));
-  else if constexpr (requires { reader.url(at.index); })
-    return std::string(reader.url(at.index));
-  else
-    return {};
-}
-
 namespace detail {
+
+/// A position as readers take it: whole, or if they ask for a number, the index.
+struct reader_place : position {
+  constexpr operator std::uint64_t() const noexcept { return index; }  // NOLINT(google-explicit-constructor)
+};
+
 template <class Reader>
 struct scout_for {
   struct type {};
@@ -16065,6 +16048,7 @@ template <class Reader>
 struct scout_for<Reader> {
   using type = typename Reader::scout;
 };
+
 }  // namespace detail
 
 /// What one thread keeps between hints to a reader; empty if the reader needs nothing.
@@ -16077,43 +16061,45 @@ struct any_range_sink {
   void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
 };
 
+/// Whether a reader has keys for its samples.
+template <class Reader>
+concept has_keys = requires(const Reader& r, detail::reader_place at) { r.key(at); };
+
 /// Whether a reader reports which byte ranges contain its samples.
 template <class Reader>
-concept tells_ranges = requires(const Reader& r) { r.ranges(std::uint64_t{}, any_range_sink{}); } ||
-                       requires(const Reader& r, position at, scout_of<Reader>& scout) {
-                         r.ranges(at, scout, any_range_sink{});
-                       };
+concept tells_ranges = requires(const Reader& r, detail::reader_place at) {
+  r.ranges(at, any_range_sink{});
+} || requires(const Reader& r, detail::reader_place at, scout_of<Reader>& scout) {
+  r.ranges(at, scout, any_range_sink{});
+};
 
 /// Whether a reader wants to know in advance which samples will be read.
 template <class Reader>
-concept takes_hints = tells_ranges<Reader> || requires(const Reader& r) {
-  r.will_need(std::uint64_t{});
-} || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+concept takes_hints = tells_ranges<Reader> || requires(const Reader& r, detail::reader_place at) {
+  r.will_need(at);
+} || requires(const Reader& r, detail::reader_place at, scout_of<Reader>& scout) { r.will_need(at, scout); };
 
-/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to them. A reader of
-/// several sources declares `takes_fetched = false` if none of them does.
+/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
 template <class Reader>
-concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker& w, fetched_sample& there) {
-  w.fetched = &there;
-} && !requires { requires !bool(Reader::takes_fetched); };
-
-/// Whether a session of a reader may be a `planning_session`: unless it declares `plans_reads = false`.
-template <class Reader>
-concept may_plan_reads = takes_fetched<Reader> && !requires { requires !bool(Reader::plans_reads); };
-
-/// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
-/// are open.
-template <class Reader>
-concept gets_ready = takes_fetched<Reader> && requires(const Reader& r, std::span<const position> samples) {
-  { r.is_ready() } -> std::same_as<bool>;
-  r.get_ready(samples);
+concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
+  r.look_ahead(next, w);
+  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
-/// Whether reads are so slow that a run fetches ahead by default.
-template <class Reader>
-concept has_latency = takes_fetched<Reader> && requires { requires bool(Reader::has_latency); };
-
 namespace detail {
+
+template <class Reader>
+consteval reader_traits known_traits() {
+  reader_traits known;
+  if constexpr (requires { Reader::traits; }) known = Reader::traits;
+  if constexpr (!(tells_ranges<Reader> &&
+                  requires(typename Reader::worker& w, fetched_sample& there) { w.fetched = &there; }))
+    known.takes_fetched = false;
+  known.latency = known.latency && known.takes_fetched;
+  known.plans_reads = known.plans_reads && known.takes_fetched;
+  return known;
+}
+
 /// Tells a session that a range will be read soon.
 struct hint_sink {
   template <class Session>
@@ -16121,13 +16107,42 @@ struct hint_sink {
     session.will_need(object, offset, size);
   }
 };
+
 }  // namespace detail
 
-/// Whether a reader knows the average number of bytes per sample.
+/// What is known of a reader: what it declares, where it has the calls for that.
 template <class Reader>
-concept knows_bytes_per_sample = requires(const Reader& r) {
-  { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
-};
+inline constexpr reader_traits traits_of = detail::known_traits<Reader>();
+
+/// The key of the sample at a position of the source; its index if the reader has no keys.
+template <class Reader>
+[[nodiscard]] std::string key_of(const Reader& reader, position at) {
+  if constexpr (has_keys<Reader>)
+    return reader.key(detail::reader_place{at});
+  else
+    return std::to_string(at.index);
+}
+
+/// The file of the sample at a position of the source; empty if the reader does not know it.
+template <class Reader>
+[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+  const detail::reader_place place{at};
+  if constexpr (requires { reader.url(place); })
+    return std::string(reader.url(place));
+  else
+    return {};
+}
+
+/// The average number of bytes per sample; 0 if the reader does not know it.
+template <class Reader>
+[[nodiscard]] std::uint64_t bytes_per_sample_of(const Reader& reader) {
+  if constexpr (requires {
+                  { reader.bytes_per_sample() } -> std::same_as<std::uint64_t>;
+                })
+    return reader.bytes_per_sample();
+  else
+    return 0;
+}
 
 /// What the plans of a reader that joins plans keep in memory.
 template <class Reader>
@@ -16147,47 +16162,35 @@ void cancel_reads_of(const Reader& reader) noexcept {
   if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
 }
 
-/// Whether a reader can prefetch the memory of a sample ahead of its turn.
+/// Opens what the ranges of these samples need, several objects at a time, unless everything is open.
 template <class Reader>
-concept prefetches_memory = requires(const Reader& r, position at) { r.prefetch(at); };
-
-/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
-template <class Reader>
-concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
-  r.look_ahead(next, w);
-  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
-};
-
-/// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
-/// `evaluate_run(first, count, worker, sink)`.
-template <class Reader>
-concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
-
-/// Whether the samples of a reader lie in memory, and are copied from there.
-template <class Reader>
-inline constexpr bool hands_out_memory =
-    prefetches_memory<Reader> || looks_ahead<Reader> || shows_contiguous<Reader>;
+void get_ready(const Reader& reader, std::span<const position> samples) {
+  if constexpr (requires { reader.is_ready(); })
+    if (!reader.is_ready()) reader.get_ready(samples);
+}
 
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
-  if constexpr (requires { reader.ranges(at, scout, sink); })
-    reader.ranges(at, scout, sink);
+  const detail::reader_place place{at};
+  if constexpr (requires { reader.ranges(place, scout, sink); })
+    reader.ranges(place, scout, sink);
   else
-    reader.ranges(at.index, sink);
+    reader.ranges(place, sink);
 }
 
 /// Tells a reader that a sample will be read soon; does nothing if the reader takes no hints.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
+  const detail::reader_place place{at};
   if constexpr (tells_ranges<Reader>) try {
       ranges_of(reader, at, scout, detail::hint_sink{});
     } catch (...) {  // the read itself will report the error
     }
-  else if constexpr (requires { reader.will_need(at, scout); })
-    reader.will_need(at, scout);
-  else if constexpr (requires { reader.will_need(at.index); })
-    reader.will_need(at.index);
+  else if constexpr (requires { reader.will_need(place, scout); })
+    reader.will_need(place, scout);
+  else if constexpr (takes_hints<Reader>)
+    reader.will_need(place);
 }
 
 }  // namespace penstock::inline v0_1
@@ -16624,7 +16627,7 @@ namespace detail {
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
-using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
+using fetched_for = std::conditional_t<traits_of<Reader>.takes_fetched, fetched_sample, nothing_fetched>;
 
 }  // namespace detail
 
@@ -16644,7 +16647,7 @@ struct source_node {
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  static constexpr bool has_runs = shows_contiguous<Reader>;
+  static constexpr bool has_runs = traits_of<Reader>.shows_contiguous;
 
   const Reader* reader = nullptr;
 
@@ -16666,11 +16669,11 @@ struct source_node {
   }
   /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
   void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
-    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+    if constexpr (traits_of<Reader>.takes_fetched) w.fetched.stand_at(row);
   }
   /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
   void pass_over([[maybe_unused]] worker& w) const {
-    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
+    if constexpr (traits_of<Reader>.takes_fetched) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -16718,11 +16721,11 @@ struct source_node {
   /// Evaluates the sample at the current turn of `fetched`; the bytes fetched for it stay valid meanwhile.
   template <class Sink>
   void ask(position source, worker& w, Sink&& sink) const {
-    if constexpr (takes_fetched<Reader>) {
+    if constexpr (traits_of<Reader>.takes_fetched) {
       w.own.fetched = &w.fetched;
       const fetched_sample::scope held(w.fetched);
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
-    } else if constexpr (calls_functions<Reader>) {
+    } else if constexpr (traits_of<Reader>.calls_functions) {
       detail::failure_mark mark{w.root, 0};
       reader->evaluate(source, w.own, [&]<class V>(V&& value) {
         mark.armed = false;
@@ -16737,7 +16740,7 @@ struct source_node {
                                        [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
       reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
-    else if constexpr (prefetches_memory<Reader>)
+    else if constexpr (requires { reader->prefetch(next[i]); })
       reader->prefetch(next[i]);
   }
 };
@@ -27321,25 +27324,23 @@ struct size_facts {
 
 /// Fills in the facts that a plan and its source's reader provide.
 template <class Plan>
-[[nodiscard]] size_facts size_facts_of(
-    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
+[[nodiscard]] size_facts size_facts_of(const Plan& p,
+                                       const typename Plan::source_type::reader* reader = nullptr) {
   using parts = plan_parts<Plan>;
   size_facts facts;
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && traits_of<typename Plan::source_type::reader>.in_memory);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  facts.latency = has_latency<typename Plan::source_type::reader>;
+  facts.latency = traits_of<typename Plan::source_type::reader>.latency;
   if constexpr (parts::batched) {
     if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
     facts.slot_bytes = columns_of<Plan>::row_bytes;  // includes gaps
   }
-  if constexpr (knows_bytes_per_sample<typename Plan::source_type::reader>) {
-    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
-  }
+  if (reader != nullptr) facts.sample_bytes = bytes_per_sample_of(*reader);
   return facts;
 }
 
@@ -32111,7 +32112,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
-    all.source_computes = calls_functions<reader_type>;
+    all.source_computes = traits_of<reader_type>.calls_functions;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = report_of(reader).counters;
@@ -32222,11 +32223,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (!parts::forward && takes_hints<reader_type>) {
       made.self = this;
       made.report = calls.report;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (traits_of<reader_type>.takes_fetched)
         made.ranges = &list<&engine::ahead_, range_list>;
       else
         made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
-      if constexpr (may_plan_reads<reader_type>) made.plan_read = &list<&engine::far_ahead_, planned_reads>;
+      if constexpr (traits_of<reader_type>.plans_reads)
+        made.plan_read = &list<&engine::far_ahead_, planned_reads>;
     }
     return made;
   }
@@ -32254,10 +32256,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
     // With `workers(0)` this is the consumer's thread, and there are no others.
-    if constexpr (gets_ready<reader_type> && !unknown_range_sink<List>) {
-      if (limits().workers && !this->reader_->is_ready())
-        this->reader_->get_ready({at.listed.data(), at.listed.size()});
-    }
+    if constexpr (!unknown_range_sink<List>)
+      if (limits().workers) get_ready(*this->reader_, {at.listed.data(), at.listed.size()});
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
@@ -32301,7 +32301,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     } else {
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (traits_of<reader_type>.takes_fetched)
         detail::innermost(w.scratch).fetched.use(
             this->fetched(b.run_row + first, b.run_row + std::min(last, b.slots)));
       if constexpr (!parts::direct) {
@@ -32564,11 +32564,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
   }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
+    if constexpr (!parts::forward) {
       try {
         const position source = engine.orders().sample_at(at);
-        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
-        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
+        const std::string file = url_of(*engine.reader(), source);
+        if (!file.empty()) e.in_file(file);
+        if (!file.empty() || (has_keys<reader_type> && e.code() == errc::exception))
+          e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }
@@ -32580,7 +32582,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
         const position source = engine.orders().sample_at(at);
         found.source = source.index;
         if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
-        if constexpr (has_urls<reader_type>) found.file = url_of(*engine.reader(), source);
+        found.file = url_of(*engine.reader(), source);
       } catch (const error&) {
       }
     }
@@ -51683,7 +51685,7 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
-  static constexpr bool shows_contiguous = true;
+  static constexpr reader_traits traits = {.in_memory = true, .shows_contiguous = true};
 
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
@@ -53430,10 +53432,7 @@ class plan_reader {
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
-  static constexpr bool fetches = takes_fetched<source_reader>;
-  static constexpr bool latent = has_latency<source_reader>;
-  static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
+  static constexpr reader_traits traits = traits_of<source_reader>;
 
   plan_reader() = default;
   /// `used`: the fields used of the plan's samples. `name`: the plan's name in errors, "source 2 of mix".
@@ -53447,7 +53446,7 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
+      if constexpr (traits.takes_fetched) innermost(w.chain).own.fetched = w.fetched;
       o.chain.evaluate(
           {p, w.bindings(o.orders, p)}, w.chain,
           [&inside, &sink]<class V>(V&& value) {
@@ -53461,33 +53460,25 @@ class plan_reader {
       throw;
     }
   }
-  [[nodiscard]] std::string key(position p) const {
-    return key_of(opened_->reader, opened_->orders.sample_at(p));
+  /// Returns f(reader, position) for a sample of the plan: of its source, and there.
+  template <class F>
+  [[nodiscard]] auto ask(position p, F&& f) const {
+    return f(opened_->reader, opened_->orders.sample_at(p));
   }
-  [[nodiscard]] std::string url(position p) const {
-    return url_of(opened_->reader, opened_->orders.sample_at(p));
-  }
+  [[nodiscard]] const source_reader& reader() const noexcept { return opened_->reader; }
   template <class Sink>
   void ranges(position p, scout& s, Sink& sink) const {
     const position at = s.bindings(opened_->orders, p);
     if (is_kept_in(opened_->chain, at)) return;
     // a reader that cannot use fetched bytes only hints at what it will read
-    if constexpr (fetches)
+    if constexpr (traits.takes_fetched)
       ranges_of(opened_->reader, at, s.inner, sink);
     else
       hint(opened_->reader, at, s.inner);
   }
-  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
-  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
   [[nodiscard]] kept_counters kept() const {
     kept_counters all = kept_in(opened_->chain);
     return all += kept_of(opened_->reader);
-  }
-  [[nodiscard]] std::uint64_t bytes_per_sample() const {
-    if constexpr (knows_bytes)
-      return opened_->reader.bytes_per_sample();
-    else
-      return 0;
   }
 
  private:
@@ -53546,9 +53537,9 @@ template <class Plan>
 template <class... Plans>
 struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
-  static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
-  static constexpr bool latent = (plan_reader<Plans>::latent || ...);
-  static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
+  static constexpr reader_traits traits = {
+      .latency = (plan_reader<Plans>::traits.latency || ...),
+      .takes_fetched = (plan_reader<Plans>::traits.takes_fetched || ...)};
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -53767,8 +53758,7 @@ class joined_reader {
  public:
   using plans_type = Plans;
   using places_type = Places;
-  static constexpr bool takes_fetched = Plans::fetch;
-  static constexpr bool has_latency = Plans::latent;
+  static constexpr reader_traits traits = Plans::traits;
   struct worker : inner::worker {
     [[no_unique_address]] typename Places::cursor place;
   };
@@ -53790,16 +53780,10 @@ class joined_reader {
     });
   }
   [[nodiscard]] std::string key(position p) const {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
-    return found;
+    return ask(p, [](const auto& reader, position own) { return key_of(reader, own); });
   }
-  [[nodiscard]] std::string url(position p) const
-    requires Plans::knows_urls
-  {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
-    return found;
+  [[nodiscard]] std::string url(position p) const {
+    return ask(p, [](const auto& reader, position own) { return url_of(reader, own); });
   }
   /// The ranges that the sample's source reports.
   template <class Sink>
@@ -53810,25 +53794,21 @@ class joined_reader {
                   [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
   }
   void cancel_reads() const noexcept {
-    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+    readers_.each([](std::size_t, const auto& one) { cancel_reads_of(one.reader()); });
   }
   /// What all plans keep in memory.
   [[nodiscard]] kept_counters kept() const {
-    kept_counters all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
-    return all;
+    return sum<kept_counters>([](const auto& one) { return one.kept(); });
   }
   /// What the sessions of all plans counted.
   [[nodiscard]] session_report report() const {
-    session_report all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
-    return all;
+    return sum<session_report>([](const auto& one) { return report_of(one.reader()); });
   }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     const std::uint64_t whole = places_.whole();
     double bytes = 0;
     readers_.each([&](std::size_t k, const auto& one) {
-      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+      bytes += static_cast<double>(bytes_per_sample_of(one.reader())) * static_cast<double>(places_.share(k));
     });
     return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
   }
@@ -53837,11 +53817,21 @@ class joined_reader {
   inner readers_;
 
  private:
+  /// What f(reader, position) says of a sample: of its source, and there.
   template <class F>
-  void at(position p, F&& f) const {
+  [[nodiscard]] std::string ask(position p, F&& f) const {
     typename Places::cursor place;
     const auto found = places_.at(p, place);
-    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+    std::string said;
+    readers_.with(found.source, [&](const auto& one) { said = one.ask(found.at, f); });
+    return said;
+  }
+  /// f(reader of a plan) of all plans together.
+  template <class T, class F>
+  [[nodiscard]] T sum(F&& f) const {
+    T all{};
+    readers_.each([&](std::size_t, const auto& one) { all += f(one); });
+    return all;
   }
 
   Places places_;
@@ -55366,6 +55356,215 @@ class stored_array : public Shape {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/records/record_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
+/// is known and they lie close together.
+struct coming_sample {
+  struct stretch {
+    std::uint64_t begin = 0, size = 0;
+  };
+  manifest::place place;
+  stretch bytes;
+
+  [[nodiscard]] std::uint64_t index() const noexcept { return place.first + place.sample; }
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
+ public:
+  static constexpr std::size_t capacity = 64;
+
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample; there must be room for it.
+  const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
+  [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
+  [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
+  /// kept in memory, or are in the file of the sample before them.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index() != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return &all_[i];
+  }
+
+ private:
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
+};
+
+/// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
+/// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
+///
+///   Opened(files, used)            `files` is shared, `used` are the fields that are
+///   worker, element                the state of one worker, and the type of samples
+///   enter(session, shard, worker)  optional: a worker's next samples are in this file
+///   open(session, place, worker)   the sample at a place
+///   reads()                        whether files are looked at, and must be compared with those of the plan first
+///   needs_confirm(worker)          whether the session must confirm what it showed
+///   add_context(error, session, place, worker)
+///   key(session, place)
+///   ranges(session, object, place, sink)
+///   bytes_per_sample()
+///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
+///   end_reads()                    optional: ends reads of its own
+///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
+///   look_up(place)                 optional: between these, prefetches what else must be looked up
+template <class Files, class Opened>
+class record_reader {
+  using session_type = typename decltype(Files::where)::session;
+
+  static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
+  static constexpr bool glances = prefetching_session<session_type> &&
+                                  requires(const Opened& kept, manifest::place at) { kept.glance(at); };
+  static constexpr bool enters =
+      requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
+        kept.enter(session, std::size_t{}, w);
+      };
+  struct no_samples {};
+
+ public:
+  using element = typename Opened::element;
+  struct worker : Opened::worker {
+    manifest::place place;      // of the current sample
+    std::uint64_t samples = 0;  // of its file
+    [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+  };
+  static constexpr reader_traits traits = {.latency = latent_session<session_type>,
+                                           .plans_reads = planning_session<session_type>,
+                                           .in_memory = glances};
+
+  record_reader(shared<const Files> files, const projection& used)
+      : files_(std::move(files)),
+        session_(files_->where.connect()),
+        seen_(files_->versions.size()),
+        kept_(files_, used) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    if constexpr (!enters) {
+      w.place = locate(w, p.index);
+    } else {
+      if (p.index - w.place.first >= w.samples) move_to(w, p.index);
+      w.place.sample = p.index - w.place.first;
+    }
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open(session_, w.place, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+  }
+
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept
+    requires glances
+  {
+    w.coming.clear();
+    for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
+      if (p.index >= files_->shards.samples()) break;  // told when it is asked for
+      kept_.glance(w.coming.add(files_->shards.locate(p.index)));
+    }
+    if constexpr (requires(manifest::place at) { kept_.look_up(at); })
+      for (const coming_sample& one : w.coming.all()) kept_.look_up(one.place);
+    for (coming_sample& one : w.coming.all()) one.bytes = kept_.seen(one.place);
+  }
+  /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept
+    requires glances
+  {
+    const std::span<const coming_sample> all = w.coming.all();
+    if (i < all.size() && all[i].bytes.size != 0)
+      session_.prefetch(files_->object(all[i].place.shard), all[i].bytes.begin,
+                        std::min(maximum, all[i].bytes.size));
+  }
+
+  /// The key of a sample, such as "train.beton:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    return kept_.key(session_, files_->locate(index));
+  }
+  /// The file of a sample.
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return files_->path(files_->locate(index).shard);
+  }
+  /// The bytes of a sample that are used.
+  template <class Sink>
+  void ranges(std::uint64_t index, Sink&& sink) const {
+    if (index >= files_->shards.samples()) return;  // told when it is asked for
+    const manifest::place place = files_->shards.locate(index);
+    kept_.ranges(session_, files_->object(place.shard), place, sink);
+  }
+  /// Those of `count` consecutive samples.
+  template <class Sink>
+  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+    while (count != 0) {
+      const manifest::place place = files_->locate(index);
+      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
+      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
+      index += here;
+      count -= here;
+    }
+  }
+  /// Loads the missing indexes of the samples' files, several at once.
+  void get_ready(std::span<const position> samples) const
+    requires loads
+  {
+    kept_.indexes().get_ready(session_, samples);
+  }
+  [[nodiscard]] bool is_ready() const noexcept
+    requires loads
+  {
+    return kept_.indexes().are_ready();
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept {
+    if constexpr (requires { kept_.end_reads(); }) kept_.end_reads();
+    end_reads(session_);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+ private:
+  [[nodiscard]] manifest::place locate([[maybe_unused]] worker& w, std::uint64_t index) const {
+    if constexpr (glances)
+      if (const coming_sample* const known = w.coming.take(index)) return known->place;
+    return files_->locate(index);
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    w.samples = 0;
+    w.place = locate(w, index);
+    kept_.enter(session_, w.place.shard, w);
+    w.samples = files_->shards.shards()[w.place.shard].samples;
+  }
+
+  // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t which) const {
+    if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+      return;
+    files_->compare(session_, which);
+    seen_[which].store(true, std::memory_order_relaxed);
+  }
+
+  shared<const Files> files_;
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+  Opened kept_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/records/record_sample.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -55822,11 +56021,12 @@ class open_records {
         }
   }
   /// From the first to the last byte that is used, if they lie close together; else nothing.
-  [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
     const index_type* const index = indexes_.find(at.shard);
     if (index == nullptr || unread_) return {};
     const extent all = extent_of(*index, at.sample);
-    return all.dense() ? value_place{all.begin, all.end - all.begin} : value_place{};
+    if (!all.dense()) return {};
+    return {all.begin, all.end - all.begin};
   }
 
  private:
@@ -55869,6 +56069,17 @@ struct layout_of_format {
 template <own_layout Format>
 struct layout_of_format<Format> : Format {};
 
+/// The files of a plan with their storage: one that has `stored` says it itself.
+template <class Layout, class Storage>
+struct files_of_layout {
+  using type = stored_in<typename Layout::files, Storage>;
+};
+template <class Layout, class Storage>
+  requires requires { typename Layout::template stored<Storage>; }
+struct files_of_layout<Layout, Storage> {
+  using type = typename Layout::template stored<Storage>;
+};
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/record_files.hpp
@@ -55903,7 +56114,7 @@ class record_files : public opens_as_plan<
   static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
   using layout = detail::layout_of_format<detail::format_or_none<Format>>;
   using session_type = typename Storage::session;
-  using files = detail::stored_in<typename layout::files, Storage>;
+  using files = typename detail::files_of_layout<layout, Storage>::type;
   using opened = typename layout::template opened<session_type>;
 
  public:
@@ -55911,128 +56122,7 @@ class record_files : public opens_as_plan<
   using element = typename opened::element;
   static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
 
-  /// A run's reader: a session, and what the format keeps for a run.
-  class reader {
-    static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
-    static constexpr bool glances = prefetching_session<session_type> &&
-                                    requires(const opened& kept, manifest::place at) { kept.glance(at); };
-    static constexpr bool enters =
-        requires(const opened& kept, session_type& session, typename opened::worker& w) {
-          kept.enter(session, std::size_t{}, w);
-        };
-    struct coming_sample {
-      manifest::place place;
-      value_place bytes;
-    };
-    struct coming_samples {
-      std::array<coming_sample, 64> all{};
-      std::size_t count = 0;
-    };
-    struct no_samples {};
-
-   public:
-    struct worker : opened::worker {
-      manifest::place at;         // of the current sample
-      std::uint64_t samples = 0;  // of its file
-      [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)),
-          session_(files_->where.connect()),
-          seen_(files_->versions.size()),
-          kept_(files_, used) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      if constexpr (!enters) {
-        w.at = files_->locate(p.index);
-      } else {
-        if (p.index - w.at.first >= w.samples) move_to(w, p.index);
-        w.at.sample = p.index - w.at.first;
-      }
-      if (kept_.reads()) check(w.at.shard);
-      try {
-        sink(kept_.open(session_, w.at, w));
-        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
-      } catch (error& e) {
-        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
-        kept_.add_context(e, session_, w.at, w);
-        throw;
-      }
-    }
-
-    /// Finds the samples that come next, up to 64, and prefetches what says where they are.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires glances
-    {
-      auto& coming = w.coming;
-      coming.count = std::min(next.size(), coming.all.size());
-      const std::uint64_t samples = files_->shards.samples();
-      for (std::size_t i = 0; i < coming.count; ++i)
-        if (next[i].index < samples) kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
-      for (std::size_t i = 0; i < coming.count; ++i)
-        coming.all[i].bytes = next[i].index < samples ? kept_.seen(coming.all[i].place) : value_place{};
-    }
-    /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                               std::uint64_t maximum) const noexcept
-      requires glances
-    {
-      if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
-      const coming_sample& one = w.coming.all[i];
-      session_.prefetch(files_->object(one.place.shard), one.bytes.begin, std::min(maximum, one.bytes.size));
-    }
-
-    /// The key of a sample in its file, such as "train.beton:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      return kept_.key(session_, files_->locate(index));
-    }
-    /// The bytes of a sample that are used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;  // told when it is asked for
-      const manifest::place place = files_->shards.locate(index);
-      kept_.ranges(session_, files_->object(place.shard), place, sink);
-    }
-    /// Loads the missing indexes of the samples' files, several at once.
-    void get_ready(std::span<const position> samples) const
-      requires loads
-    {
-      kept_.indexes().get_ready(session_, samples);
-    }
-    [[nodiscard]] bool is_ready() const noexcept
-      requires loads
-    {
-      return kept_.indexes().are_ready();
-    }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
-
-   private:
-    void move_to(worker& w, std::uint64_t index) const {
-      w.samples = 0;
-      w.at = files_->locate(index);
-      kept_.enter(session_, w.at.shard, w);
-      w.samples = files_->shards.shards()[w.at.shard].samples;
-    }
-
-    // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
-    void check(std::size_t which) const {
-      if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
-        return;
-      files_->compare(session_, which);
-      seen_[which].store(true, std::memory_order_relaxed);
-    }
-
-    shared<const files> files_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::fixed_array<std::atomic<bool>> seen_;
-    opened kept_;
-  };
+  using reader = detail::record_reader<files, opened>;
 
   record_files(Format format, Storage where) : files_(made(format, std::move(where))) {}
   template <detail::pattern_text Text>
@@ -56064,7 +56154,9 @@ class record_files : public opens_as_plan<
  private:
   [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
     const storage_facts facts = facts_of(where);
-    if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
+    if constexpr (!std::same_as<files, detail::stored_in<typename layout::files, Storage>>) {
+      return shared<const files>(new const files(std::move(where), format));
+    } else if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
       typename layout::files known(format, facts);
       return shared<const files>(new const files(std::move(where), std::move(known)));
     } else {
@@ -58049,23 +58141,6 @@ struct token_files : known_files {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/files/little_endian.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Reads a little-endian number at an offset that the caller has checked.
-template <std::unsigned_integral N>
-[[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
-  N value = 0;
-  for (std::size_t i = 0; i < sizeof(N); ++i)
-    value = static_cast<N>(value | static_cast<N>(std::to_integer<N>(bytes[at + i]) << (8 * i)));
-  return value;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/rows/token_files.ipp
 
 namespace penstock::inline v0_1 {
@@ -58091,7 +58166,7 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   if (head.size() < 4) throw fail("the file ends within the header of an llm.c file", size);
-  const auto number = [head](std::size_t i) { return little_endian<std::uint32_t>(head, 4 * i); };
+  const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == (wide ? narrow_magic : wide_magic))
     throw fail(text({"the llm.c file holds tokens of another width; ask for ",
@@ -58121,7 +58196,8 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
 PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const std::string& path,
                                       token_type type) {
   if (head.size() >= 8) {
-    const auto magic = little_endian<std::uint32_t>(head, 0), version = little_endian<std::uint32_t>(head, 4);
+    const auto magic = load_little<std::uint32_t>(head.data()),
+               version = load_little<std::uint32_t>(head.data() + 4);
     if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
       throw error(errc::format,
                   "the file begins with the header of an llm.c file, which is not tokens; read it "
@@ -58158,7 +58234,7 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
     std::array<std::byte, 4> four;
     session.read(object, offset, four);
-    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
+    return std::uint64_t{load_little<std::uint32_t>(four.data())};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -58180,12 +58256,12 @@ class megatron_index {
   megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
       throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
-    const auto version = little_endian<std::uint64_t>(bytes, 9);
+    const auto version = load_little<std::uint64_t>(bytes.data() + 9);
     if (version != 1)
       throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = little_endian<std::uint64_t>(bytes, 18);
-    bounds_ = little_endian<std::uint64_t>(bytes, 26);
+    sequences_ = load_little<std::uint64_t>(bytes.data() + 18);
+    bounds_ = load_little<std::uint64_t>(bytes.data() + 26);
     const std::uint64_t room = bytes.size() - head;
     // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
@@ -58220,8 +58296,8 @@ class megatron_index {
     };
     close(0);
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = little_endian<std::uint32_t>(bytes_, at(head + 4 * i));
-      const auto offset = little_endian<std::uint64_t>(bytes_, at(head + 4 * sequences_ + 8 * i));
+      const auto length = load_little<std::uint32_t>(bytes_.data() + at(head + 4 * i));
+      const auto offset = load_little<std::uint64_t>(bytes_.data() + at(head + 4 * sequences_ + 8 * i));
       if (length > 0x7fffffffu || offset != tokens * type.width)
         throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
                    head + 4 * sequences_ + 8 * i);
@@ -58247,7 +58323,7 @@ class megatron_index {
   }
   [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
   [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept {
-    return little_endian<std::uint64_t>(bytes_, at(bounds_at() + 8 * i));
+    return load_little<std::uint64_t>(bytes_.data() + at(bounds_at() + 8 * i));
   }
   static std::string_view type_name(unsigned code) noexcept {
     constexpr std::string_view names[] = {"uint8", "int8",    "int16",   "int32",
@@ -60901,80 +60977,6 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/coming_samples.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Where a sample is that will be evaluated soon.
-struct coming_sample {
-  const shard_index* tables = nullptr;  ///< null: not loaded yet
-  std::uint64_t index = 0;              ///< in the dataset
-  std::uint64_t shard_begin = 0;        ///< the first sample of the shard
-  object_id shard = 0;
-  std::uint32_t first = 0;  ///< the first member
-  std::uint32_t end = 0;
-};
-
-struct bytes_in_shard {
-  object_id shard = 0;
-  std::uint64_t begin = 0;
-  std::uint64_t size = 0;
-};
-
-/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
-/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
-class coming_samples {
- public:
-  static constexpr std::size_t capacity = 64;
-
-  void clear() noexcept { next_ = end_ = 0; }
-  /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
-  void add(const coming_sample& one) noexcept {
-    if (end_ == capacity) return;
-    if (one.tables != nullptr) one.tables->prefetch_first(one.index - one.shard_begin);
-    all_[end_++] = one;
-  }
-  /// Finds the members of all samples, and prefetches their entries.
-  void prefetch_members() noexcept {
-    for (std::size_t i = 0; i < end_; ++i) {
-      coming_sample& one = all_[i];
-      if (one.tables == nullptr) continue;
-      one.first = one.tables->first_member(one.index - one.shard_begin);
-      one.end = one.tables->end_member(one.index - one.shard_begin);
-      if (one.first != one.end) one.tables->prefetch_member(one.first);
-    }
-  }
-  /// The bytes of a sample's used members; none if its tables are not loaded.
-  [[nodiscard]] bytes_in_shard bytes_of(std::size_t i) const noexcept {
-    if (i >= end_ || all_[i].tables == nullptr) return {};
-    const coming_sample& one = all_[i];
-    std::uint32_t first = one.first, end = one.end;
-    while (first != end && !one.tables->uses(first)) ++first;
-    while (first != end && !one.tables->uses(end - 1)) --end;
-    if (first == end) return {};
-    const std::uint64_t begin = one.tables->offset(first);
-    return {one.shard, begin, one.tables->end(end - 1) - begin};
-  }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
-  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
-  /// after all, because they are kept in memory.
-  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    std::size_t i = next_;
-    while (i != end_ && all_[i].index != index) ++i;
-    if (i == end_) return nullptr;
-    next_ = i + 1;
-    return all_[i].tables != nullptr ? &all_[i] : nullptr;
-  }
-
- private:
-  std::array<coming_sample, capacity> all_{};
-  std::size_t next_ = 0;
-  std::size_t end_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/records/shard_sample.hpp
 
 /// A sample of a tar shard in flight: the worker's state, the sample, and the bytes of its members.
@@ -60983,18 +60985,15 @@ namespace detail {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The current sample of a worker, and the next ones if they were looked up.
+/// The current sample of a worker.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
   object_id shard = 0;
-  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
-  std::uint64_t shard_end = 0;
   std::uint64_t sample = 0;  ///< in the shard
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
-  coming_samples coming;
 
   /// Adds shard, offset and key to an error.
   void add_context(error& e) const;
@@ -61823,133 +61822,97 @@ struct show_samples {
     return std::string(tables.key(sample));
   }
   static void add_context(const sample_cursor& at, error& e) { at.add_context(e); }
+  [[nodiscard]] static show_samples of(const known_shards&) noexcept { return {}; }
 };
 
-/// A run's reader of shards with indexes: a session, and the indexes of the shards used so far. `Show` makes
-/// the element of a sample.
-template <storage Storage, class Show>
-class shard_reader {
-  using session_type = typename Storage::session;
-
+/// What a run keeps for shards with indexes: the indexes of those used so far. `Show` makes the element of a
+/// sample.
+template <class Session, class Show>
+class open_shards {
  public:
-  shard_reader(shared<const shard_set<Storage>> set, const projection& used, Show show = {})
-      : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used), show_(show) {}
-
-  using worker = typename worker_for<session_type>::type;
+  using worker = typename worker_for<Session>::type;
   using element = typename Show::template element<worker>;
-  static constexpr bool has_latency = latent_session<session_type>;
-  static constexpr bool plans_reads = planning_session<session_type>;
 
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    move_to(w, p.index);
-    try {
-      sink(show_.open(w));
-      if (w.needs_confirm()) confirm(session_, w.at.shard);
-    } catch (error& e) {
-      if (w.needs_confirm()) confirm(session_, w.at.shard);
-      Show::add_context(w.at, e);
-      throw;
-    }
-  }
+  template <class Files>
+  open_shards(const shared<const Files>& files, const projection& used)
+      : files_(files.get()),
+        indexes_(shared<const shard_set<decltype(Files::where)>>(files), used),
+        show_(Show::of(*files)) {}
 
-  /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
-  void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires prefetching_session<session_type>
-  {
-    w.at.coming.clear();
-    for (const position p : next) {
-      const manifest::place place = set_->locate(p.index);
-      w.at.coming.add(
-          {indexes_.find(place.shard), p.index, place.first, static_cast<object_id>(place.shard)});
-    }
-    w.at.coming.prefetch_members();
-  }
-  /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept
-    requires prefetching_session<session_type>
-  {
-    const bytes_in_shard found = w.at.coming.bytes_of(i);
-    if (found.size != 0) session_.prefetch(found.shard, found.begin, std::min(maximum, found.size));
-  }
-
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = set_->locate(index);
-    return Show::key(set_->path(place.shard), indexes_.get(session_, place.shard), place.sample);
-  }
-  /// The shard of a sample.
-  [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-  /// Loads the missing indexes of the samples' shards, several at once.
-  void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
-  /// Whether all indexes are loaded.
-  [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
-  /// The ranges of the used members of a sample: one for each run of adjacent members.
-  template <class Sink>
-  void ranges(std::uint64_t index, Sink&& sink) const {
-    ranges(index, 1, sink);
-  }
-  /// The ranges of `count` consecutive samples.
-  template <class Sink>
-  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-    while (count != 0) {
-      const manifest::place place = set_->locate(index);
-      if constexpr (unknown_range_sink<Sink>)
-        if (indexes_.find(place.shard) == nullptr) return sink.unknown();
-      const auto& tables = indexes_.get(session_, place.shard);
-      const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-      tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
-                          [&](std::uint64_t begin, std::uint64_t end) {
-                            sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
-                          });
-      index += here;
-      count -= here;
-    }
-  }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  /// Ends the session's reads.
-  void cancel_reads() const noexcept {
-    indexes_.end_reads();
-    end_reads(session_);
-  }
+  [[nodiscard]] const open_indexes& indexes() const noexcept { return indexes_; }
+  void end_reads() const noexcept { indexes_.end_reads(); }
   /// The mean payload of a sample.
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
+    return files_->shards.samples() == 0 ? 0 : files_->shards.payload() / files_->shards.samples();
+  }
+  void enter(Session& session, std::size_t shard, worker& w) const {
+    w.at.tables = &indexes_.get(session, shard);
+    w.at.url = &files_->path(shard);
+    w.at.shard = static_cast<object_id>(shard);
+    w.at.sample = no_sample;
+  }
+  [[nodiscard]] element open(Session& session, const manifest::place& place, worker& w) const {
+    const bool in_order = place.sample == w.at.sample + 1;
+    w.at.sample = place.sample;
+    w.at.first = w.at.tables->first_member(place.sample);
+    w.at.end = w.at.tables->end_member(place.sample);
+    w.at.touched = no_offset;
+    w.begin(session, in_order);
+    return show_.open(w);
+  }
+  /// An index is compared with its shard when it is loaded.
+  [[nodiscard]] static constexpr bool reads() noexcept { return false; }
+  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) {
+    Show::add_context(w.at, e);
+  }
+  [[nodiscard]] std::string key(Session& session, const manifest::place& place) const {
+    return Show::key(files_->path(place.shard), indexes_.get(session, place.shard), place.sample);
+  }
+  /// The ranges of the used members of a sample, or of `count` consecutive ones of its shard: one for each
+  /// run of adjacent members.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink,
+              std::uint64_t count = 1) const {
+    if constexpr (unknown_range_sink<Sink>)
+      if (indexes_.find(place.shard) == nullptr) return sink.unknown();
+    const shard_index& tables = indexes_.get(session, place.shard);
+    tables.runs_of_used(
+        tables.first_member(place.sample), tables.end_member(place.sample + count - 1),
+        [&](std::uint64_t begin, std::uint64_t end) { sink(session, object, begin, end - begin); });
+  }
+  /// Prefetches what says where the sample's members begin in the index.
+  void glance(const manifest::place& place) const noexcept {
+    if (const shard_index* const tables = indexes_.find(place.shard)) tables->prefetch_first(place.sample);
+  }
+  void look_up(const manifest::place& place) const noexcept {
+    const shard_index* const tables = indexes_.find(place.shard);
+    if (tables == nullptr) return;
+    const std::uint32_t first = tables->first_member(place.sample);
+    if (first != tables->end_member(place.sample)) tables->prefetch_member(first);
+  }
+  /// From the first to the last used member.
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& place) const noexcept {
+    const shard_index* const tables = indexes_.find(place.shard);
+    if (tables == nullptr) return {};
+    std::uint32_t first = tables->first_member(place.sample), end = tables->end_member(place.sample);
+    while (first != end && !tables->uses(first)) ++first;
+    while (first != end && !tables->uses(end - 1)) --end;
+    if (first == end) return {};
+    return {tables->offset(first), tables->end(end - 1) - tables->offset(first)};
   }
 
  private:
-  void move_to(worker& w, std::uint64_t index) const {
-    auto& at = w.at;
-    const coming_sample* const coming = at.coming.take(index);
-    bool in_order = false;
-    if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
-      in_order = index == at.shard_begin + at.sample + 1;
-    } else if (coming != nullptr) {
-      enter(at, *coming->tables, coming->shard, coming->shard_begin);
-    } else {
-      const manifest::place place = set_->locate(index);
-      enter(at, indexes_.get(session_, place.shard), static_cast<object_id>(place.shard), place.first);
-    }
-    at.sample = index - at.shard_begin;
-    at.first = at.tables->first_member(at.sample);
-    at.end = at.tables->end_member(at.sample);
-    at.touched = no_offset;
-    w.begin(session_, in_order);
-  }
-  void enter(sample_cursor& at, const shard_index& tables, object_id which, std::uint64_t shard_begin) const {
-    at.tables = &tables;
-    at.url = &set_->path(which);
-    at.shard = which;
-    at.shard_begin = shard_begin;
-    at.shard_end = shard_begin + tables.header().samples;
-  }
+  static constexpr std::uint64_t no_sample = no_offset - 1;  // the number before none
 
-  shared<const shard_set<Storage>> set_;
-  mutable session_type session_;  // a session may be used by many threads
+  const known_shards* files_;  // which the reader holds
   open_indexes indexes_;
   [[no_unique_address]] Show show_;
 };
+
+/// A run's reader of shards with indexes.
+template <storage Storage, class Show>
+using shard_reader = record_reader<shard_set<Storage>, open_shards<typename Storage::session, Show>>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -62385,7 +62348,7 @@ namespace detail {
 /// A number of `size` bytes at a place of the head; nothing beyond its end.
 template <class T>
 T number_in(const listed_files& some, std::size_t at) {
-  return at + sizeof(T) <= some.head.size() ? little_endian<T>(bytes_of(some.head), at) : T{};
+  return at + sizeof(T) <= some.head.size() ? load_little<T>(bytes_of(some.head).data() + at) : T{};
 }
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {
@@ -62848,6 +62811,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
   class reader {
    public:
     struct worker {};
+    static constexpr reader_traits traits = {.in_memory = in_one_piece};
     explicit reader(shared<const Range> range) noexcept : range_(std::move(range)) {}
 
     template <class Sink>
@@ -63137,7 +63101,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   class reader {
    public:
     struct worker {};
-    static constexpr bool calls_functions = true;
+    static constexpr reader_traits traits = {.calls_functions = true};
     explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
 
     template <class Sink>
