@@ -287,6 +287,9 @@ TEST_CASE("source/mix: shards of a tar and made-up samples as one") {
                       ps::map([](const auto& r) { return std::string(ps::get<"txt">(r)); });
   const auto made = ps::generated(60, [](std::uint64_t i) { return "made " + std::to_string(i); });
   const auto mixed = ps::mix(ps::weights{1, 1}, packed, made, ps::stopping::all_exhausted);
+  const auto reader = mixed.connect();
+  for (std::uint64_t i = 0; i < mixed.size(); ++i)
+    CHECK(reader.url({0, i}) == (mixed.order().at({0, i}).source == 0 ? "t.tar" : ""));
   std::set<std::string> seen;
   for (const auto& s : (mixed | ps::workers(2)).epoch(0)) seen.insert(std::string(s));
   CHECK(seen.size() == 100);

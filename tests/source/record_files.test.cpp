@@ -246,6 +246,7 @@ TEST_CASE("source/record_files: records that say themselves where their values a
       ps::memory_files().add("x", sized_file({{"1", "one"}, {large, "big"}, {"", ""}, {"3", "three"}}))};
   const auto source = ps::record_files(sized{}, noted);
   CHECK(source.connect().key(2) == "x:2");
+  CHECK(source.connect().url(2) == "x");
   std::string seen;
   noted.notes->clear();
   for (auto&& s : source | ps::decode<ps::field<"b", ps::text>>) seen += copied(ps::get<"b">(s)) + ",";
