@@ -162,9 +162,9 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 
  private:
   [[nodiscard]] static detail::index_rules rules_of(const tfrecord_options& options) {
-    if (options.index == index_policy::dali || options.index == index_policy::energon)
+    if (options.index.foreign() != nullptr)
       throw error(errc::argument,
-                  "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
+                  "tfrecord makes its own indexes; dali_index and energon_index are for tar shards");
     return {options.index,           options.threads,      0,
             options.scan_gap,        options.index_folder, &detail::tf_record_files(),
             options.on_damaged_shard};

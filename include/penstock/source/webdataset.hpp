@@ -47,13 +47,15 @@ struct webdataset_options {
   /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
   /// one.
   std::uint64_t scan_gap = 256_KiB;
-  /// What to do with a shard that is cut off or damaged. Not for `index_policy::dali` and `energon`, whose
-  /// indexes say what a shard has, nor for `require`, since no index is kept of such a shard.
+  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
+  /// what a shard has, nor for `require`, since no index is kept of such a shard.
   penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
   /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
   /// index is made again if it was made with another choice.
   bool skip_apple_double = true;
 };
+
+inline index_policy::operator webdataset_options() const { return {.index = *this}; }
 
 namespace detail {
 
@@ -83,6 +85,7 @@ template <storage Storage>
 ///     auto samples = webdataset("train-{0000..0127}.tar");
 ///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
 ///     auto here = webdataset(manifest_from_string(received));
+///     auto beside = webdataset("train-{0000..0127}.tar", index_policy::keep);
 ///
 /// If you pass a manifest that another process made (`to_string`, `manifest_from_string`), no folder is
 /// listed and no index is opened; a shard that does not match the manifest throws `errc::io` at its first

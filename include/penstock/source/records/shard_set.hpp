@@ -16,13 +16,13 @@
 #include <penstock/source/records/index_file.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/records/shard_kind.hpp>
-#include <penstock/source/records/stored_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -37,7 +37,7 @@ struct index_rules {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
-  std::string folder;
+  std::string folder = {};
   const shard_kind* kind = nullptr;
   on_damaged_shard damaged = on_damaged_shard::refuse;
   bool skip_apple_double = true;
@@ -84,6 +84,17 @@ struct known_shards : known_files {
                           const shard_damage& damage) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
+
+ private:
+  /// The index of a shard that lies beside it in the store; nothing if there is none that agrees with the
+  /// shard: `why` then gets what is wrong with it.
+  [[nodiscard]] std::optional<buffer> stored(session_view session, object_id id, sidecar_objects& near,
+                                             std::string& why) const;
+  /// Whether an index from the store belongs to the shard; writes the shard's version into it. It is taken as
+  /// it is if it was made for this version; one that was made elsewhere, from a copy of the shard with
+  /// another stamp, is compared with a few headers.
+  [[nodiscard]] bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
+                           std::string& why) const;
 };
 
 [[nodiscard]] std::vector<std::string> names_in(const manifest& known);
