@@ -40,7 +40,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
                           .extension_limit = options.extension_limit,
                           .scan_gap = options.scan_gap,
                           .kind = &tar_shards()},
-                         latent);
+                         latent, &shards_in_store);
   const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
   indexed_shards done;
   std::mutex one_at_a_time;

@@ -59,23 +59,32 @@ inline index_policy::operator webdataset_options() const { return {.index = *thi
 
 namespace detail {
 
-/// The shards of a storage, or those listed in a manifest.
 template <storage Storage>
-[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
-                                                               const webdataset_options& options,
-                                                               const manifest* known) {
-  index_rules rules{
-      options.index,        options.threads, options.extension_limit,  options.scan_gap,
-      options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
+[[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
+  const shard_kind* kind = nullptr;
+  if constexpr (may_be_stored<Storage>)
+    kind = &tar_shards();
+  else
+    kind = &local_tar_shards();
+  return {options.index,
+          options.threads,
+          options.extension_limit,
+          options.scan_gap,
+          options.index_folder,
+          kind,
+          options.on_damaged_shard,
+          options.skip_apple_double};
+}
+/// The shards of a storage, or, with one more argument, those listed in a manifest.
+template <storage Storage, std::same_as<manifest>... Known>
+[[nodiscard, gnu::cold]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                                          const webdataset_options& options,
+                                                                          const Known&... known) {
   const shared<const shard_set<Storage>> set(
-      known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
-                       : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
+      new const shard_set<Storage>(std::move(where), rules_of_tar<Storage>(options), known...));
   if (options.require_end) set->check_ends();
   return set;
 }
-/// Those of files, which most programs read: one function for all of them.
-[[nodiscard]] shared<const shard_set<file>> open_tar_files(file where, const webdataset_options& options,
-                                                           const manifest* known);
 
 }  // namespace detail
 
@@ -126,7 +135,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(open(std::move(where), options, nullptr)) {}
+      : set_(detail::open_tar_shards(std::move(where), options)) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -143,7 +152,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(open(std::move(where), options, &known)) {}
+      : set_(detail::open_tar_shards(std::move(where), options, known)) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
@@ -166,14 +175,6 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
-  [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
-                                                    const class penstock::manifest* known) {
-    if constexpr (std::same_as<Storage, file>)
-      return detail::open_tar_files(std::move(where), options, known);
-    else
-      return detail::open_tar_shards(std::move(where), options, known);
-  }
-
   shared<const shard_set> set_;
 };
 
@@ -190,11 +191,5 @@ template <detail::pattern_text Text>
 webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
-
-inline shared<const detail::shard_set<file>> detail::open_tar_files(file where,
-                                                                    const webdataset_options& options,
-                                                                    const manifest* known) {
-  return open_tar_shards(std::move(where), options, known);
-}
 
 }  // namespace penstock::inline v0_1

@@ -109,10 +109,10 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
   }
   std::vector<std::string> names;
   if (code == 0) {
-    // By bytes, not by the locale as glob itself would. Sorting pointers costs a program a fifth of the code
-    // that sorting strings does.
-    std::sort(all.found.gl_pathv, all.found.gl_pathv + all.found.gl_pathc,
-              [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
+    // By bytes, not by the locale as glob itself would; std::sort would cost a program 2 KB of code.
+    std::qsort(all.found.gl_pathv, all.found.gl_pathc, sizeof(char*), [](const void* a, const void* b) {
+      return std::strcmp(*static_cast<const char* const*>(a), *static_cast<const char* const*>(b));
+    });
     for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
       std::string name = all.found.gl_pathv[i];
       if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));

@@ -48,7 +48,8 @@ struct shard_kind {
   /// Makes the index of an object in one pass over its headers. `name` is for errors.
   buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
                   scan_pace pace, build_options options);
-  /// Whether an index of the object's size is that of its content, as far as a few headers show.
+  /// Whether an index of the object's size is that of its content, as far as a few headers show; null for
+  /// local files.
   bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
                  std::uint64_t extension_limit);
   /// Whether the headers of the first and the last member are where an index of the object's size says, and

@@ -43,16 +43,28 @@ struct index_rules {
   bool skip_apple_double = true;
 };
 
+struct known_shards;
+
+/// What only shards in a store need: programs that read files do not compile it.
+struct store_calls {
+  /// The index of a shard that lies beside it; nothing if there is none that agrees with the shard: `why`
+  /// then gets what is wrong with it.
+  std::optional<buffer> (*find)(const known_shards& set, session_view session, object_id id,
+                                sidecar_objects& near, std::string& why);
+  std::string (*kept_path)(const std::string& folder, const std::string& name, object_version object);
+};
+
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
   index_rules rules;
+  const store_calls* store;                     // null if all names are paths
   bool local = false;                           // whether the names are paths
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
   std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
-  known_shards(index_rules chosen, bool latent);
+  known_shards(index_rules chosen, bool latent, const store_calls* in_store);
   known_shards(const known_shards&) = delete;
   known_shards& operator=(const known_shards&) = delete;
   ~known_shards();
@@ -84,18 +96,16 @@ struct known_shards : known_files {
                           const shard_damage& damage) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
-
- private:
-  /// The index of a shard that lies beside it in the store; nothing if there is none that agrees with the
-  /// shard: `why` then gets what is wrong with it.
-  [[nodiscard]] std::optional<buffer> stored(session_view session, object_id id, sidecar_objects& near,
-                                             std::string& why) const;
-  /// Whether an index from the store belongs to the shard; writes the shard's version into it. It is taken as
-  /// it is if it was made for this version; one that was made elsewhere, from a copy of the shard with
-  /// another stamp, is compared with a few headers.
-  [[nodiscard]] bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
-                           std::string& why) const;
 };
+
+[[nodiscard]] std::optional<buffer> find_in_store(const known_shards& set, session_view session, object_id id,
+                                                  sidecar_objects& near, std::string& why);
+inline constexpr store_calls shards_in_store{&find_in_store, &kept_index_path};
+
+/// Whether shards of a storage may be in a store: its names are no paths, or not always.
+template <storage Storage>
+inline constexpr bool may_be_stored =
+    !local_storage<Storage> || requires(const Storage& where) { where.local(); };
 
 [[nodiscard]] std::vector<std::string> names_in(const manifest& known);
 
@@ -104,21 +114,30 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  static constexpr bool latent = latent_session<typename Storage::session>;
-
-  shard_set(Storage given, index_rules chosen)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     check_any(where.names().size());
     sidecar_objects near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
   }
-  shard_set(Storage given, index_rules chosen, manifest known)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     take(facts_of(where), std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
+  }
+
+ private:
+  [[nodiscard]] static bool is_distant(const Storage& given) {
+    return latent_session<typename Storage::session> && !is_local(given);
+  }
+  [[nodiscard]] static const store_calls* calls() noexcept {
+    if constexpr (may_be_stored<Storage>)
+      return &shards_in_store;
+    else
+      return nullptr;
   }
 };
 
@@ -127,7 +146,7 @@ struct shard_set : known_shards {
 class open_indexes {
  public:
   template <storage Storage>
-  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+  [[gnu::cold]] open_indexes(shared<const shard_set<Storage>> set, const projection& used)
       : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
 
   open_indexes(open_indexes&&) noexcept;

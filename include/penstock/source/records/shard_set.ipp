@@ -24,8 +24,8 @@ PENSTOCK_INLINE error index_required(const std::string& index, const std::string
       .in_file(shard);
 }
 
-PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
-    : rules(std::move(chosen)), distant(latent) {}
+PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent, const store_calls* in_store)
+    : rules(std::move(chosen)), store(in_store), distant(latent) {}
 PENSTOCK_INLINE known_shards::~known_shards() = default;
 
 PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
@@ -135,22 +135,13 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
-PENSTOCK_INLINE std::optional<buffer> known_shards::stored(session_view session, object_id id,
-                                                           sidecar_objects& near, std::string& why) const {
-  const object_version shard = session.version(id);
-  try {
-    auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
-    if (own && adopt(*own, session, id, shard, why)) return own;
-  } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
-    if (!depends_on_bytes(e.code())) throw;
-  }
-  return std::nullopt;
-}
-
-PENSTOCK_INLINE bool known_shards::adopt(buffer& bytes, session_view session, object_id id,
-                                         object_version shard, std::string& why) const {
+// Whether an index from the store belongs to the shard; writes the shard's version into it. It is taken as it
+// is if it was made for this version; one that was made elsewhere, from a copy of the shard with another
+// stamp, is compared with a few headers.
+PENSTOCK_INLINE bool adopt(const known_shards& set, buffer& bytes, session_view session, object_id id,
+                           object_version shard, std::string& why) {
   const auto tables = shard_index::over(bytes.view());
+  const index_rules& rules = set.rules;
   if (!tables || (tables->header().bytewise != 0) != rules.kind->bytewise) {
     why = to_text(index_state::damaged);
     return false;
@@ -159,13 +150,26 @@ PENSTOCK_INLINE bool known_shards::adopt(buffer& bytes, session_view session, ob
   const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
   if (!header.fits(rules.skip_apple_double) ||
       (!same && (header.shard_size != shard.size ||
-                 !rules.kind->agrees(session, id, *tables, pace(), rules.extension_limit)))) {
+                 !rules.kind->agrees(session, id, *tables, set.pace(), rules.extension_limit)))) {
     why = to_text(index_state::stale);
     return false;
   }
   header.shard_stamp = shard.stamp;
   header.store(bytes.data());
   return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, session_view session,
+                                                    object_id id, sidecar_objects& near, std::string& why) {
+  const object_version shard = session.version(id);
+  try {
+    auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
+    if (own && adopt(set, *own, session, id, shard, why)) return own;
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
 }
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
@@ -182,7 +186,7 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
   if (rules.policy.own() == own_index_use::none) return translated();
   std::string why = to_text(index_state::missing);
   if (!local) {
-    if (auto found = stored(session, id, near, why)) return made(std::move(*found));
+    if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
   if (other != nullptr) try {
       return translated();
@@ -200,7 +204,7 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
   if (rules.policy.own() == own_index_use::none) return {};
-  if (!local) return {kept_index_path(rules.folder, name, shard)};
+  if (!local) return {store->kept_path(rules.folder, name, shard)};
   if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }

@@ -163,6 +163,11 @@ PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
   return kind;
 }
 
+PENSTOCK_INLINE const shard_kind& local_tar_shards() noexcept {
+  static constexpr shard_kind kind{"webdataset", false, &build_index, nullptr, &has_tar_ends};
+  return kind;
+}
+
 PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
   // the name of a tar member may look like the magic bytes of a format
   static constexpr stream_kind kind{[](bytes_view head) {
