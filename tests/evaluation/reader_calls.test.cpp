@@ -40,9 +40,8 @@ TEST_CASE("evaluation/reader_calls: a key by position, by index, or the index it
 }
 
 TEST_CASE("evaluation/reader_calls: the file of a sample, if the reader knows it") {
-  static_assert(
-      ps::has_urls<filed> && !ps::has_urls<silent> && !ps::has_keys<filed> && ps::has_keys<by_position>,
-      "who has keys and files is told by its calls");
+  static_assert(!ps::has_keys<filed> && ps::has_keys<by_index> && ps::has_keys<by_position>,
+                "who has keys is told by its calls");
   CHECK(ps::url_of(filed{}, {1, 3}) == "file 3");
   CHECK(ps::url_of(silent{}, {1, 3}).empty());
 }
@@ -58,6 +57,57 @@ struct looking_ahead {
 TEST_CASE("evaluation/reader_calls: who looks ahead is told by its calls") {
   static_assert(ps::looks_ahead<looking_ahead>, "a reader with both calls looks ahead");
   static_assert(!ps::looks_ahead<by_index>, "a reader without them does not");
+}
+
+struct both {
+  [[nodiscard]] static std::string key(std::uint64_t) { return "a number"; }
+  [[nodiscard]] static std::string key(ps::position p) { return "epoch " + std::to_string(p.epoch); }
+};
+struct opening {
+  mutable std::size_t opened = 0;
+  [[nodiscard]] bool is_ready() const { return opened != 0; }
+  void get_ready(std::span<const ps::position> samples) const { opened += samples.size(); }
+  [[nodiscard]] static std::uint64_t bytes_per_sample() { return 12; }
+};
+
+TEST_CASE("evaluation/reader_calls: a reader that takes numbers and positions gets the position") {
+  CHECK(ps::key_of(both{}, {3, 14}) == "epoch 3");
+}
+
+TEST_CASE("evaluation/reader_calls: what a reader lacks has a default") {
+  const ps::position two[2] = {{0, 1}, {0, 2}};
+  ps::get_ready(silent{}, two);
+  CHECK(ps::bytes_per_sample_of(silent{}) == 0);
+  const opening reader;
+  ps::get_ready(reader, two);
+  ps::get_ready(reader, two);  // it is
+  CHECK(reader.opened == 2);
+  CHECK(ps::bytes_per_sample_of(reader) == 12);
+}
+
+template <bool Points>
+struct fetching {
+  struct worker {
+    const ps::fetched_sample* fetched = nullptr;
+  };
+  static constexpr ps::reader_traits traits = {.latency = true, .takes_fetched = Points};
+  template <class Sink>
+  void ranges(std::uint64_t, Sink&&) const {}
+};
+struct boasting {
+  struct worker {};
+  static constexpr ps::reader_traits traits = {.latency = true, .in_memory = true};
+};
+
+TEST_CASE("evaluation/reader_calls: a reader's traits hold where it has the calls for them") {
+  constexpr ps::reader_traits none = ps::traits_of<silent>, far = ps::traits_of<fetching<true>>,
+                              hinting = ps::traits_of<fetching<false>>, near = ps::traits_of<boasting>;
+  static_assert(!none.latency && !none.takes_fetched && !none.plans_reads && !none.in_memory,
+                "nothing is known of a reader that has no calls and says nothing");
+  static_assert(far.latency && far.takes_fetched && far.plans_reads, "ranges, and a worker who takes them");
+  static_assert(!hinting.latency && !hinting.takes_fetched && ps::tells_ranges<fetching<false>>,
+                "its ranges are only hints");
+  static_assert(near.in_memory && !near.latency, "nothing is fetched for a reader without ranges");
 }
 
 TEST_CASE("evaluation/reader_calls: a hint with a scout, with an index, or none") {

@@ -72,7 +72,7 @@ struct lazy {
 /// Shows up to three numbers at once, for 300, and one for 10.
 struct run_reader {
   struct worker {};
-  static constexpr bool shows_contiguous = true;
+  static constexpr ps::reader_traits traits = {.shows_contiguous = true};
   template <class Sink>
   void evaluate(ps::position at, worker&, Sink&& sink) const {
     fake_clock::work(10);

@@ -375,13 +375,16 @@ TEST_CASE("run/fetching: joined sources fetch if one of them does, and have late
     std::apply([&](const auto&... plans) { (look(plans), ...); }, joints);
   };
   each(make(distant, distant), []<class Source>(const Source&) {
-    static_assert(ps::takes_fetched<typename Source::reader> && ps::has_latency<typename Source::reader>);
+    constexpr ps::reader_traits known = ps::traits_of<typename Source::reader>;
+    static_assert(known.takes_fetched && known.latency);
   });
   each(make(copied, copied), []<class Source>(const Source&) {
-    static_assert(ps::takes_fetched<typename Source::reader> && !ps::has_latency<typename Source::reader>);
+    constexpr ps::reader_traits known = ps::traits_of<typename Source::reader>;
+    static_assert(known.takes_fetched && !known.latency);
   });
   each(make(near, near), []<class Source>(const Source& source) {
-    static_assert(!ps::takes_fetched<typename Source::reader> && !ps::has_latency<typename Source::reader>);
+    constexpr ps::reader_traits known = ps::traits_of<typename Source::reader>;
+    static_assert(!known.takes_fetched && !known.latency);
     static_assert(ps::takes_hints<typename Source::reader>);
     auto run = (source | ps::prefetch(64) | ps::batch(4, ps::ragged) | ps::workers(1)).open();
     REQUIRE(run.next());
@@ -395,7 +398,8 @@ TEST_CASE("run/fetching: joined sources fetch if one of them does, and have late
   };
   const auto half = nested(distant);
   const auto none = nested(near);
-  static_assert(ps::has_latency<decltype(half)::reader> && !ps::takes_fetched<decltype(none)::reader>);
+  static_assert(ps::traits_of<decltype(half)::reader>.latency &&
+                !ps::traits_of<decltype(none)::reader>.takes_fetched);
   const auto in_batches = [](const auto& source) {
     return source | ps::shuffle(ps::seed(2)) | ps::batch(4, ps::ragged) | ps::workers(1);
   };

@@ -11,7 +11,6 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/source/files/little_endian.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
@@ -478,7 +477,7 @@ void check_real(const std::string& prefix) {
   const byte_vector idx = codec_test::file_bytes(prefix + ".idx");
   const byte_vector bin = codec_test::file_bytes(prefix + ".bin");
   const auto number = [&](std::uint64_t at) {
-    return ps::detail::little_endian<std::uint64_t>(idx, static_cast<std::size_t>(at));
+    return ps::detail::load_little<std::uint64_t>(idx.data() + static_cast<std::size_t>(at));
   };
   const auto whole = ps::megatron_tokens<T>(prefix, windows{.length = 1, .targets = 0});
   REQUIRE(whole.tokens() == bin.size() / sizeof(T));

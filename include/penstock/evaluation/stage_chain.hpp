@@ -26,7 +26,7 @@ namespace detail {
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
-using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
+using fetched_for = std::conditional_t<traits_of<Reader>.takes_fetched, fetched_sample, nothing_fetched>;
 
 }  // namespace detail
 
@@ -46,7 +46,7 @@ struct source_node {
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  static constexpr bool has_runs = shows_contiguous<Reader>;
+  static constexpr bool has_runs = traits_of<Reader>.shows_contiguous;
 
   const Reader* reader = nullptr;
 
@@ -68,11 +68,11 @@ struct source_node {
   }
   /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
   void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
-    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+    if constexpr (traits_of<Reader>.takes_fetched) w.fetched.stand_at(row);
   }
   /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
   void pass_over([[maybe_unused]] worker& w) const {
-    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
+    if constexpr (traits_of<Reader>.takes_fetched) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -120,11 +120,11 @@ struct source_node {
   /// Evaluates the sample at the current turn of `fetched`; the bytes fetched for it stay valid meanwhile.
   template <class Sink>
   void ask(position source, worker& w, Sink&& sink) const {
-    if constexpr (takes_fetched<Reader>) {
+    if constexpr (traits_of<Reader>.takes_fetched) {
       w.own.fetched = &w.fetched;
       const fetched_sample::scope held(w.fetched);
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
-    } else if constexpr (calls_functions<Reader>) {
+    } else if constexpr (traits_of<Reader>.calls_functions) {
       detail::failure_mark mark{w.root, 0};
       reader->evaluate(source, w.own, [&]<class V>(V&& value) {
         mark.armed = false;
@@ -139,7 +139,7 @@ struct source_node {
                                        [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
       reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
-    else if constexpr (prefetches_memory<Reader>)
+    else if constexpr (requires { reader->prefetch(next[i]); })
       reader->prefetch(next[i]);
   }
 };

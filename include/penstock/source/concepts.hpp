@@ -56,12 +56,25 @@ struct damaged_shard {
   std::uint64_t samples = 0;  ///< that are in the dataset
 };
 
+/// What is known of a type of readers. A reader declares what differs from these defaults:
+///
+///     static constexpr reader_traits traits = {.latency = true};
+struct reader_traits {
+  bool latency = false;       ///< a run should fetch ahead without being asked
+  bool takes_fetched = true;  ///< a worker uses its pointer to fetched bytes; false for sources in memory
+  bool plans_reads = true;    ///< its session may be a `planning_session`
+  bool in_memory = false;     ///< its samples lie in memory, and are copied from there
+  /// it shows samples that lie one behind the other at once, see `evaluate_run`
+  bool shows_contiguous = false;
+  bool calls_functions = false;  ///< functions of the program make its samples, so it reads nothing
+};
+
 /// A source that can evaluate any sample, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
 /// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
-/// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
+/// epoch (`mix`), `key`, `url`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
 ///   size()                        samples per epoch
@@ -78,7 +91,9 @@ struct damaged_shard {
 ///   connect() -> reader           a run reads from it; or connect(projection), see `projecting_source`
 ///   reader::worker                the state of one worker; default-constructible
 ///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
+///   reader::traits                optional: what is known of all its readers, see `reader_traits`
 ///   reader.key(index)             optional: the sample's key, a std::string
+///   reader.url(index)             optional: the sample's file
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
 ///                                 before the sink: the state that one thread keeps between calls. If it must read
@@ -87,15 +102,16 @@ struct damaged_shard {
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
-///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
-///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
-///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.report()               optional: what its sessions counted, and the oldest of their reads, a
 ///                                 `session_report`; any thread
 ///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
-///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
+///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains; 0 if it is not known
+///   reader.evaluate_run(first, count, worker&, sink) const
+///                                 if it shows samples that lie one behind the other: calls `sink` with the first one
+///                                 and how many of the `count` samples follow it in memory; returns that number if
+///                                 `sink` returns true, otherwise 0
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&

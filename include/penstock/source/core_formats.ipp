@@ -8,7 +8,6 @@
 #include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/data_folder.hpp>
-#include <penstock/source/files/little_endian.hpp>
 #include <penstock/source/rows/zip_directory.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
@@ -22,7 +21,7 @@ namespace detail {
 /// A number of `size` bytes at a place of the head; nothing beyond its end.
 template <class T>
 T number_in(const listed_files& some, std::size_t at) {
-  return at + sizeof(T) <= some.head.size() ? little_endian<T>(bytes_of(some.head), at) : T{};
+  return at + sizeof(T) <= some.head.size() ? load_little<T>(bytes_of(some.head).data() + at) : T{};
 }
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {

@@ -86,6 +86,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
   class reader {
    public:
     struct worker {};
+    static constexpr reader_traits traits = {.in_memory = in_one_piece};
     explicit reader(shared<const Range> range) noexcept : range_(std::move(range)) {}
 
     template <class Sink>

@@ -50,7 +50,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   class reader {
    public:
     struct worker {};
-    static constexpr bool calls_functions = true;
+    static constexpr reader_traits traits = {.calls_functions = true};
     explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
 
     template <class Sink>

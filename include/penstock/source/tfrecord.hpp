@@ -5,13 +5,10 @@
 #error "penstock/source/tfrecord.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/dataset_format.hpp>
@@ -19,7 +16,7 @@
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/packed_format.hpp>
 #include <penstock/source/index_policy.hpp>
-#include <penstock/source/manifest.hpp>
+#include <penstock/source/record_files.hpp>
 #include <penstock/source/records/shard_reader.hpp>
 #include <penstock/source/records/shard_sample.hpp>
 #include <penstock/source/records/shard_set.hpp>
@@ -108,6 +105,10 @@ struct show_tf_records {
 
   bool check = true;
 
+  template <class Files>
+  [[nodiscard]] static show_tf_records of(const Files& files) noexcept {
+    return {files.check};
+  }
   template <class Worker>
   [[nodiscard]] tf_record<Worker> open(Worker& w) const noexcept {
     return {w, check};
@@ -123,45 +124,35 @@ struct show_tf_records {
   }
 };
 
-}  // namespace detail
-
-/// The source that `tfrecord` makes of files.
-template <storage Storage>
-class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
-  using file_set = detail::shard_set<Storage>;
-
- public:
-  using penstock_part = source_tag;
+/// How `record_files` reads TFRecord files.
+struct tf_layout {
   static constexpr std::string_view source_name = "tfrecord";
-  using reader = detail::shard_reader<Storage, detail::show_tf_records>;
-  using element = typename reader::element;
+  using files = known_shards;
+  template <storage Storage>
+  struct stored : shard_set<Storage> {
+    bool check;
 
-  tfrecord_source(Storage where, const tfrecord_options& options)
-      : files_(new const file_set(std::move(where), rules_of(options))), check_(options.check) {}
+    stored(Storage given, const tf_layout& chosen)
+        : shard_set<Storage>(std::move(given), rules_of(chosen.options)), check(chosen.options.check) {}
+    /// Covers each file's name and size, and where its records are.
+    [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+      return mix64(this->shards.fingerprint() ^ 0x74667265636f7264);
+    }
+    [[nodiscard]] std::string describe() const {
+      if constexpr (requires {
+                      { this->where.describe() } -> std::convertible_to<std::string>;
+                    })
+        return known_shards::describe(this->where.describe());
+      else
+        return known_shards::describe({});
+    }
+  };
+  template <class Session>
+  using opened = open_shards<Session, show_tf_records>;
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// The files of which only the records before some damage are in the dataset; see `on_damaged_shard`.
-  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return files_->damages; }
-  /// Covers each file's name and size, and where its records are.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ 0x74667265636f7264);
-  }
-  [[nodiscard]] std::string describe() const {
-    if constexpr (requires {
-                    { files_->where.describe() } -> std::convertible_to<std::string>;
-                  })
-      return files_->describe(files_->where.describe());
-    else
-      return files_->describe({});
-  }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return {files_, used, {check_}}; }
+  tfrecord_options options;
 
- private:
-  [[nodiscard]] static detail::index_rules rules_of(const tfrecord_options& options) {
+  [[nodiscard]] static index_rules rules_of(const tfrecord_options& options) {
     if (options.index.foreign() != nullptr)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; dali_index and energon_index are for tar shards");
@@ -169,9 +160,21 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
             options.scan_gap,        options.index_folder, &detail::tf_record_files(),
             options.on_damaged_shard};
   }
+};
 
-  shared<const file_set> files_;
-  bool check_;
+}  // namespace detail
+
+/// The source that `tfrecord` makes of files.
+template <storage Storage>
+class tfrecord_source : public record_files<detail::tf_layout, Storage, tfrecord_source<Storage>> {
+ public:
+  tfrecord_source(Storage where, const tfrecord_options& options)
+      : tfrecord_source::record_files({options}, std::move(where)) {}
+
+  /// The files of which only the records before some damage are in the dataset; see `on_damaged_shard`.
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept {
+    return this->known().damages;
+  }
 };
 
 /// The records of TFRecord files, in any order.

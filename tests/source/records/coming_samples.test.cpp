@@ -12,19 +12,21 @@ using penstock::detail::coming_samples;
 TEST_CASE(
     "source/records/coming_samples: samples that are not evaluated after all do not hide those behind them") {
   coming_samples coming;
-  // Without tables nothing is returned, but a place is taken.
-  const auto take = [&coming](std::uint64_t index) { return coming.take(index) == nullptr; };
-  for (const std::uint64_t index : {7u, 3u, 9u, 3u, 5u}) coming.add({nullptr, index, 0, 0, 0, 0});
+  const auto take = [&coming](std::uint64_t index) {
+    const auto* const found = coming.take(index);
+    return found != nullptr && found->index() == index;
+  };
+  for (const std::uint64_t index : {7u, 3u, 9u, 3u, 5u}) coming.add({1, index - 2, 2});
   CHECK(coming.left() == 5);
   CHECK(take(7));
   CHECK(coming.left() == 4);
   CHECK(take(9));  // 3 was kept in memory
   CHECK(coming.left() == 2);
-  CHECK(take(8));  // one that nobody announced takes no place
+  CHECK_FALSE(take(8));  // one that nobody announced takes no place
   CHECK(coming.left() == 2);
   CHECK(take(5));
   CHECK(coming.left() == 0);
-  CHECK(take(3));
+  CHECK_FALSE(take(3));
   coming.clear();
   CHECK(coming.left() == 0);
 }

@@ -189,11 +189,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
   }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
+    if constexpr (!parts::forward) {
       try {
         const position source = engine.orders().sample_at(at);
-        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
-        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
+        const std::string file = url_of(*engine.reader(), source);
+        if (!file.empty()) e.in_file(file);
+        if (!file.empty() || (has_keys<reader_type> && e.code() == errc::exception))
+          e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }
@@ -205,7 +207,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
         const position source = engine.orders().sample_at(at);
         found.source = source.index;
         if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
-        if constexpr (has_urls<reader_type>) found.file = url_of(*engine.reader(), source);
+        found.file = url_of(*engine.reader(), source);
       } catch (const error&) {
       }
     }

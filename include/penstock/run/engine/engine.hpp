@@ -177,7 +177,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
-    all.source_computes = calls_functions<reader_type>;
+    all.source_computes = traits_of<reader_type>.calls_functions;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = report_of(reader).counters;
@@ -288,11 +288,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (!parts::forward && takes_hints<reader_type>) {
       made.self = this;
       made.report = calls.report;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (traits_of<reader_type>.takes_fetched)
         made.ranges = &list<&engine::ahead_, range_list>;
       else
         made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
-      if constexpr (may_plan_reads<reader_type>) made.plan_read = &list<&engine::far_ahead_, planned_reads>;
+      if constexpr (traits_of<reader_type>.plans_reads)
+        made.plan_read = &list<&engine::far_ahead_, planned_reads>;
     }
     return made;
   }
@@ -320,10 +321,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
     // With `workers(0)` this is the consumer's thread, and there are no others.
-    if constexpr (gets_ready<reader_type> && !unknown_range_sink<List>) {
-      if (limits().workers && !this->reader_->is_ready())
-        this->reader_->get_ready({at.listed.data(), at.listed.size()});
-    }
+    if constexpr (!unknown_range_sink<List>)
+      if (limits().workers) get_ready(*this->reader_, {at.listed.data(), at.listed.size()});
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
@@ -367,7 +366,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     } else {
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (traits_of<reader_type>.takes_fetched)
         detail::innermost(w.scratch).fetched.use(
             this->fetched(b.run_row + first, b.run_row + std::min(last, b.slots)));
       if constexpr (!parts::direct) {

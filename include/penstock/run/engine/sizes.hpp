@@ -62,25 +62,23 @@ struct size_facts {
 
 /// Fills in the facts that a plan and its source's reader provide.
 template <class Plan>
-[[nodiscard]] size_facts size_facts_of(
-    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
+[[nodiscard]] size_facts size_facts_of(const Plan& p,
+                                       const typename Plan::source_type::reader* reader = nullptr) {
   using parts = plan_parts<Plan>;
   size_facts facts;
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && traits_of<typename Plan::source_type::reader>.in_memory);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  facts.latency = has_latency<typename Plan::source_type::reader>;
+  facts.latency = traits_of<typename Plan::source_type::reader>.latency;
   if constexpr (parts::batched) {
     if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
     facts.slot_bytes = columns_of<Plan>::row_bytes;  // includes gaps
   }
-  if constexpr (knows_bytes_per_sample<typename Plan::source_type::reader>) {
-    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
-  }
+  if (reader != nullptr) facts.sample_bytes = bytes_per_sample_of(*reader);
   return facts;
 }
 

@@ -69,9 +69,9 @@ template <class Plan>
 template <class... Plans>
 struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
-  static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
-  static constexpr bool latent = (plan_reader<Plans>::latent || ...);
-  static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
+  static constexpr reader_traits traits = {
+      .latency = (plan_reader<Plans>::traits.latency || ...),
+      .takes_fetched = (plan_reader<Plans>::traits.takes_fetched || ...)};
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);

@@ -9,6 +9,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/storage/session_report.hpp>
@@ -45,8 +46,7 @@ class joined_reader {
  public:
   using plans_type = Plans;
   using places_type = Places;
-  static constexpr bool takes_fetched = Plans::fetch;
-  static constexpr bool has_latency = Plans::latent;
+  static constexpr reader_traits traits = Plans::traits;
   struct worker : inner::worker {
     [[no_unique_address]] typename Places::cursor place;
   };
@@ -68,16 +68,10 @@ class joined_reader {
     });
   }
   [[nodiscard]] std::string key(position p) const {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
-    return found;
+    return ask(p, [](const auto& reader, position own) { return key_of(reader, own); });
   }
-  [[nodiscard]] std::string url(position p) const
-    requires Plans::knows_urls
-  {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
-    return found;
+  [[nodiscard]] std::string url(position p) const {
+    return ask(p, [](const auto& reader, position own) { return url_of(reader, own); });
   }
   /// The ranges that the sample's source reports.
   template <class Sink>
@@ -88,25 +82,21 @@ class joined_reader {
                   [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
   }
   void cancel_reads() const noexcept {
-    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+    readers_.each([](std::size_t, const auto& one) { cancel_reads_of(one.reader()); });
   }
   /// What all plans keep in memory.
   [[nodiscard]] kept_counters kept() const {
-    kept_counters all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
-    return all;
+    return sum<kept_counters>([](const auto& one) { return one.kept(); });
   }
   /// What the sessions of all plans counted.
   [[nodiscard]] session_report report() const {
-    session_report all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
-    return all;
+    return sum<session_report>([](const auto& one) { return report_of(one.reader()); });
   }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     const std::uint64_t whole = places_.whole();
     double bytes = 0;
     readers_.each([&](std::size_t k, const auto& one) {
-      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+      bytes += static_cast<double>(bytes_per_sample_of(one.reader())) * static_cast<double>(places_.share(k));
     });
     return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
   }
@@ -115,11 +105,21 @@ class joined_reader {
   inner readers_;
 
  private:
+  /// What f(reader, position) says of a sample: of its source, and there.
   template <class F>
-  void at(position p, F&& f) const {
+  [[nodiscard]] std::string ask(position p, F&& f) const {
     typename Places::cursor place;
     const auto found = places_.at(p, place);
-    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+    std::string said;
+    readers_.with(found.source, [&](const auto& one) { said = one.ask(found.at, f); });
+    return said;
+  }
+  /// f(reader of a plan) of all plans together.
+  template <class T, class F>
+  [[nodiscard]] T sum(F&& f) const {
+    T all{};
+    readers_.each([&](std::size_t, const auto& one) { all += f(one); });
+    return all;
   }
 
   Places places_;

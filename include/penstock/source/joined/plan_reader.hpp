@@ -14,7 +14,6 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
-#include <penstock/storage/session_report.hpp>
 
 #include <array>
 #include <cstddef>
@@ -130,10 +129,7 @@ class plan_reader {
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
-  static constexpr bool fetches = takes_fetched<source_reader>;
-  static constexpr bool latent = has_latency<source_reader>;
-  static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
+  static constexpr reader_traits traits = traits_of<source_reader>;
 
   plan_reader() = default;
   /// `used`: the fields used of the plan's samples. `name`: the plan's name in errors, "source 2 of mix".
@@ -147,7 +143,7 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
+      if constexpr (traits.takes_fetched) innermost(w.chain).own.fetched = w.fetched;
       o.chain.evaluate(
           {p, w.bindings(o.orders, p)}, w.chain,
           [&inside, &sink]<class V>(V&& value) {
@@ -161,33 +157,25 @@ class plan_reader {
       throw;
     }
   }
-  [[nodiscard]] std::string key(position p) const {
-    return key_of(opened_->reader, opened_->orders.sample_at(p));
+  /// Returns f(reader, position) for a sample of the plan: of its source, and there.
+  template <class F>
+  [[nodiscard]] auto ask(position p, F&& f) const {
+    return f(opened_->reader, opened_->orders.sample_at(p));
   }
-  [[nodiscard]] std::string url(position p) const {
-    return url_of(opened_->reader, opened_->orders.sample_at(p));
-  }
+  [[nodiscard]] const source_reader& reader() const noexcept { return opened_->reader; }
   template <class Sink>
   void ranges(position p, scout& s, Sink& sink) const {
     const position at = s.bindings(opened_->orders, p);
     if (is_kept_in(opened_->chain, at)) return;
     // a reader that cannot use fetched bytes only hints at what it will read
-    if constexpr (fetches)
+    if constexpr (traits.takes_fetched)
       ranges_of(opened_->reader, at, s.inner, sink);
     else
       hint(opened_->reader, at, s.inner);
   }
-  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
-  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
   [[nodiscard]] kept_counters kept() const {
     kept_counters all = kept_in(opened_->chain);
     return all += kept_of(opened_->reader);
-  }
-  [[nodiscard]] std::uint64_t bytes_per_sample() const {
-    if constexpr (knows_bytes)
-      return opened_->reader.bytes_per_sample();
-    else
-      return 0;
   }
 
  private:

@@ -14,6 +14,7 @@
 #include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/record_format.hpp>
+#include <penstock/source/records/coming_samples.hpp>
 #include <penstock/source/records/record_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -219,11 +220,12 @@ class open_records {
         }
   }
   /// From the first to the last byte that is used, if they lie close together; else nothing.
-  [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
     const index_type* const index = indexes_.find(at.shard);
     if (index == nullptr || unread_) return {};
     const extent all = extent_of(*index, at.sample);
-    return all.dense() ? value_place{all.begin, all.end - all.begin} : value_place{};
+    if (!all.dense()) return {};
+    return {all.begin, all.end - all.begin};
   }
 
  private:
@@ -265,5 +267,16 @@ struct layout_of_format {
 };
 template <own_layout Format>
 struct layout_of_format<Format> : Format {};
+
+/// The files of a plan with their storage: one that has `stored` says it itself.
+template <class Layout, class Storage>
+struct files_of_layout {
+  using type = stored_in<typename Layout::files, Storage>;
+};
+template <class Layout, class Storage>
+  requires requires { typename Layout::template stored<Storage>; }
+struct files_of_layout<Layout, Storage> {
+  using type = typename Layout::template stored<Storage>;
+};
 
 }  // namespace penstock::inline v0_1::detail

@@ -5,7 +5,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/source/records/coming_samples.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
@@ -25,18 +24,15 @@ namespace detail {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The current sample of a worker, and the next ones if they were looked up.
+/// The current sample of a worker.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
   object_id shard = 0;
-  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
-  std::uint64_t shard_end = 0;
   std::uint64_t sample = 0;  ///< in the shard
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
-  coming_samples coming;
 
   /// Adds shard, offset and key to an error.
   void add_context(error& e) const;

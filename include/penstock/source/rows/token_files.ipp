@@ -10,7 +10,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
-#include <penstock/source/files/little_endian.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/file_names.hpp>
 
@@ -42,7 +41,7 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   if (head.size() < 4) throw fail("the file ends within the header of an llm.c file", size);
-  const auto number = [head](std::size_t i) { return little_endian<std::uint32_t>(head, 4 * i); };
+  const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == (wide ? narrow_magic : wide_magic))
     throw fail(text({"the llm.c file holds tokens of another width; ask for ",
@@ -72,7 +71,8 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
 PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const std::string& path,
                                       token_type type) {
   if (head.size() >= 8) {
-    const auto magic = little_endian<std::uint32_t>(head, 0), version = little_endian<std::uint32_t>(head, 4);
+    const auto magic = load_little<std::uint32_t>(head.data()),
+               version = load_little<std::uint32_t>(head.data() + 4);
     if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
       throw error(errc::format,
                   "the file begins with the header of an llm.c file, which is not tokens; read it "
@@ -109,7 +109,7 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
     std::array<std::byte, 4> four;
     session.read(object, offset, four);
-    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
+    return std::uint64_t{load_little<std::uint32_t>(four.data())};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -131,12 +131,12 @@ class megatron_index {
   megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
       throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
-    const auto version = little_endian<std::uint64_t>(bytes, 9);
+    const auto version = load_little<std::uint64_t>(bytes.data() + 9);
     if (version != 1)
       throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = little_endian<std::uint64_t>(bytes, 18);
-    bounds_ = little_endian<std::uint64_t>(bytes, 26);
+    sequences_ = load_little<std::uint64_t>(bytes.data() + 18);
+    bounds_ = load_little<std::uint64_t>(bytes.data() + 26);
     const std::uint64_t room = bytes.size() - head;
     // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
@@ -171,8 +171,8 @@ class megatron_index {
     };
     close(0);
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = little_endian<std::uint32_t>(bytes_, at(head + 4 * i));
-      const auto offset = little_endian<std::uint64_t>(bytes_, at(head + 4 * sequences_ + 8 * i));
+      const auto length = load_little<std::uint32_t>(bytes_.data() + at(head + 4 * i));
+      const auto offset = load_little<std::uint64_t>(bytes_.data() + at(head + 4 * sequences_ + 8 * i));
       if (length > 0x7fffffffu || offset != tokens * type.width)
         throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
                    head + 4 * sequences_ + 8 * i);
@@ -198,7 +198,7 @@ class megatron_index {
   }
   [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
   [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept {
-    return little_endian<std::uint64_t>(bytes_, at(bounds_at() + 8 * i));
+    return load_little<std::uint64_t>(bytes_.data() + at(bounds_at() + 8 * i));
   }
   static std::string_view type_name(unsigned code) noexcept {
     constexpr std::string_view names[] = {"uint8", "int8",    "int16",   "int32",

@@ -8,6 +8,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/concepts.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/arrow_member.hpp>
@@ -83,7 +84,7 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
-  static constexpr bool shows_contiguous = true;
+  static constexpr reader_traits traits = {.in_memory = true, .shows_contiguous = true};
 
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/records/coming_samples.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_report.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1::detail {
+
+/// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
+/// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
+///
+///   Opened(files, used)            `files` is shared, `used` are the fields that are
+///   worker, element                the state of one worker, and the type of samples
+///   enter(session, shard, worker)  optional: a worker's next samples are in this file
+///   open(session, place, worker)   the sample at a place
+///   reads()                        whether files are looked at, and must be compared with those of the plan first
+///   needs_confirm(worker)          whether the session must confirm what it showed
+///   add_context(error, session, place, worker)
+///   key(session, place)
+///   ranges(session, object, place, sink)
+///   bytes_per_sample()
+///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
+///   end_reads()                    optional: ends reads of its own
+///   glance(place), look_up(place)  the first one optional, the second one, too: prefetches what says where a sample
+///                                  is, and what that leads to
+///   seen(place)                    with these: the bytes of the sample that are used
+template <class Files, class Opened>
+class record_reader {
+  using session_type = typename decltype(Files::where)::session;
+
+  static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
+  static constexpr bool glances = prefetching_session<session_type> &&
+                                  requires(const Opened& kept, manifest::place at) { kept.glance(at); };
+  static constexpr bool enters =
+      requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
+        kept.enter(session, std::size_t{}, w);
+      };
+  struct no_samples {};
+
+ public:
+  using element = typename Opened::element;
+  struct worker : Opened::worker {
+    manifest::place place;      // of the current sample
+    std::uint64_t samples = 0;  // of its file
+    [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+  };
+  static constexpr reader_traits traits = {.latency = latent_session<session_type>,
+                                           .plans_reads = planning_session<session_type>,
+                                           .in_memory = glances};
+
+  record_reader(shared<const Files> files, const projection& used)
+      : files_(std::move(files)),
+        session_(files_->where.connect()),
+        seen_(files_->versions.size()),
+        kept_(files_, used) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    if constexpr (!enters) {
+      w.place = locate(w, p.index);
+    } else {
+      if (p.index - w.place.first >= w.samples) move_to(w, p.index);
+      w.place.sample = p.index - w.place.first;
+    }
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open(session_, w.place, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+  }
+
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept
+    requires glances
+  {
+    w.coming.clear();
+    for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
+      if (p.index >= files_->shards.samples()) break;  // told when it is asked for
+      kept_.glance(w.coming.add(files_->shards.locate(p.index)));
+    }
+    if constexpr (requires(manifest::place at) { kept_.look_up(at); })
+      for (const coming_sample& one : w.coming.all()) kept_.look_up(one.place);
+    for (coming_sample& one : w.coming.all()) one.bytes = kept_.seen(one.place);
+  }
+  /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept
+    requires glances
+  {
+    const std::span<const coming_sample> all = w.coming.all();
+    if (i < all.size() && all[i].bytes.size != 0)
+      session_.prefetch(files_->object(all[i].place.shard), all[i].bytes.begin,
+                        std::min(maximum, all[i].bytes.size));
+  }
+
+  /// The key of a sample, such as "train.beton:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    return kept_.key(session_, files_->locate(index));
+  }
+  /// The file of a sample.
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return files_->path(files_->locate(index).shard);
+  }
+  /// The bytes of a sample that are used.
+  template <class Sink>
+  void ranges(std::uint64_t index, Sink&& sink) const {
+    if (index >= files_->shards.samples()) return;  // told when it is asked for
+    const manifest::place place = files_->shards.locate(index);
+    kept_.ranges(session_, files_->object(place.shard), place, sink);
+  }
+  /// Those of `count` consecutive samples.
+  template <class Sink>
+  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+    while (count != 0) {
+      const manifest::place place = files_->locate(index);
+      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
+      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
+      index += here;
+      count -= here;
+    }
+  }
+  /// Loads the missing indexes of the samples' files, several at once.
+  void get_ready(std::span<const position> samples) const
+    requires loads
+  {
+    kept_.indexes().get_ready(session_, samples);
+  }
+  [[nodiscard]] bool is_ready() const noexcept
+    requires loads
+  {
+    return kept_.indexes().are_ready();
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept {
+    if constexpr (requires { kept_.end_reads(); }) kept_.end_reads();
+    end_reads(session_);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+ private:
+  [[nodiscard]] manifest::place locate([[maybe_unused]] worker& w, std::uint64_t index) const {
+    if constexpr (glances)
+      if (const coming_sample* const known = w.coming.take(index)) return known->place;
+    return files_->locate(index);
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    w.samples = 0;
+    w.place = locate(w, index);
+    kept_.enter(session_, w.place.shard, w);
+    w.samples = files_->shards.shards()[w.place.shard].samples;
+  }
+
+  // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t which) const {
+    if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+      return;
+    files_->compare(session_, which);
+    seen_[which].store(true, std::memory_order_relaxed);
+  }
+
+  shared<const Files> files_;
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+  Opened kept_;
+};
+
+}  // namespace penstock::inline v0_1::detail
