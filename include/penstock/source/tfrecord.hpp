@@ -138,14 +138,6 @@ struct tf_layout {
     [[nodiscard]] std::uint64_t fingerprint() const noexcept {
       return mix64(this->shards.fingerprint() ^ 0x74667265636f7264);
     }
-    [[nodiscard]] std::string describe() const {
-      if constexpr (requires {
-                      { this->where.describe() } -> std::convertible_to<std::string>;
-                    })
-        return known_shards::describe(this->where.describe());
-      else
-        return known_shards::describe({});
-    }
   };
   template <class Session>
   using opened = open_shards<Session, show_tf_records>;

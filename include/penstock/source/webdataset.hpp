@@ -4,12 +4,11 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/records/shard_reader.hpp>
 #include <penstock/source/records/shard_set.hpp>
 #include <penstock/source/tar/tar_shards.hpp>
@@ -123,19 +122,15 @@ template <storage Storage, std::same_as<manifest>... Known>
 /// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
-class webdataset : public opens_as_plan<webdataset<Storage>> {
-  using shard_set = detail::shard_set<Storage>;
-
+class webdataset
+    : public detail::record_source<detail::shard_set<Storage>,
+                                   detail::open_shards<typename Storage::session, detail::show_samples>,
+                                   webdataset<Storage>> {
  public:
-  using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
-  /// A run's reader: a session, and the indexes of the shards used so far.
-  using reader = detail::shard_reader<Storage, detail::show_samples>;
-  using element = typename reader::element;
-
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(detail::open_tar_shards(std::move(where), options)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options)) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -152,43 +147,22 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(detail::open_tar_shards(std::move(where), options, known)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options, known)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return set_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   /// The shards of which only the samples before some damage are in the dataset, as far as this plan has
   /// looked for indexes: none if it was made with a manifest. See `on_damaged_shard`.
-  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return set_->damages; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
-  [[nodiscard]] std::string describe() const {
-    if constexpr (requires {
-                    { set_->where.describe() } -> std::convertible_to<std::string>;
-                  })
-      return set_->describe(set_->where.describe());
-    else
-      return set_->describe({});
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept {
+    return this->known().damages;
   }
-  /// Returns a reader that never fetches unused members ahead, and reads as little of them as it can.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
-
- private:
-  shared<const shard_set> set_;
 };
 
 template <storage Storage>
-webdataset(Storage) -> webdataset<Storage>;
-template <storage Storage>
-webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(Storage, webdataset_options = {}) -> webdataset<Storage>;
 webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
 template <storage Storage>
 webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::pattern_text Text>
-webdataset(const Text&) -> webdataset<file>;
-template <detail::pattern_text Text>
-webdataset(const Text&, webdataset_options) -> webdataset<file>;
+webdataset(const Text&, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 

@@ -19,6 +19,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -127,6 +128,15 @@ struct shard_set : known_shards {
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    if constexpr (requires {
+                    { where.describe() } -> std::convertible_to<std::string>;
+                  })
+      return known_shards::describe(where.describe());
+    else
+      return known_shards::describe({});
   }
 
  private:
