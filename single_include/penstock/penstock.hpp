@@ -14684,12 +14684,25 @@ struct damaged_shard {
   std::uint64_t samples = 0;  ///< that are in the dataset
 };
 
+/// What is known of a type of readers. A reader declares what differs from these defaults:
+///
+///     static constexpr reader_traits traits = {.latency = true};
+struct reader_traits {
+  bool latency = false;       ///< a run should fetch ahead without being asked
+  bool takes_fetched = true;  ///< a worker uses its pointer to fetched bytes; false for sources in memory
+  bool plans_reads = true;    ///< its session may be a `planning_session`
+  bool in_memory = false;     ///< its samples lie in memory, and are copied from there
+  /// it shows samples that lie one behind the other at once, see `evaluate_run`
+  bool shows_contiguous = false;
+  bool calls_functions = false;  ///< functions of the program make its samples, so it reads nothing
+};
+
 /// A source that can evaluate any sample, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
 /// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
-/// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
+/// epoch (`mix`), `key`, `url`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
 ///   size()                        samples per epoch
@@ -14706,7 +14719,9 @@ struct damaged_shard {
 ///   connect() -> reader           a run reads from it; or connect(projection), see `projecting_source`
 ///   reader::worker                the state of one worker; default-constructible
 ///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
+///   reader::traits                optional: what is known of all its readers, see `reader_traits`
 ///   reader.key(index)             optional: the sample's key, a std::string
+///   reader.url(index)             optional: the sample's file
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
 ///                                 before the sink: the state that one thread keeps between calls. If it must read
@@ -14715,15 +14730,16 @@ struct damaged_shard {
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
-///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
-///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
-///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.report()               optional: what its sessions counted, and the oldest of their reads, a
 ///                                 `session_report`; any thread
 ///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
-///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
+///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains; 0 if it is not known
+///   reader.evaluate_run(first, count, worker&, sink) const
+///                                 if it shows samples that lie one behind the other: calls `sink` with the first one
+///                                 and how many of the `count` samples follow it in memory; returns that number if
+///                                 `sink` returns true, otherwise 0
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -16015,47 +16031,16 @@ template <class S>
 
 // ---- penstock/evaluation/reader_calls.hpp
 
-/// The optional calls of a reader, by index or by whole position (see source/concepts.hpp).
+/// The optional calls of a reader, each with what happens where a reader lacks it (see source/concepts.hpp).
 namespace penstock::inline v0_1 {
 
-/// Whether a reader has keys for its samples.
-template <class Reader>
-concept has_keys = requires(const Reader& r, position at) { r.key(at); } ||
-                   requires(const Reader& r) { r.key(std::uint64_t{}); };
-
-/// The key of the sample at a position of the source; its index if the reader has no keys.
-template <class Reader>
-[[nodiscard]] std::string key_of(const Reader& reader, position at) {
-  if constexpr (requires { reader.key(at); })
-    return reader.key(at);
-  else if constexpr (requires { reader.key(at.index); })
-    return reader.key(at.index);
-  else
-    return std::to_string(at.index);
-}
-
-/// Whether samples of a reader are what a function of the program's makes: it declares
-/// `calls_functions = true`. Such a source reads nothing, however long it takes.
-template <class Reader>
-concept calls_functions = requires { requires bool(Reader::calls_functions); };
-
-/// Whether a reader knows the file of a sample.
-template <class Reader>
-concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
-                   requires(const Reader& r) { r.url(std::uint64_t{}); };
-
-/// The file of the sample at a position of the source; empty if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::string url_of(const Reader& reader, position at) {
-  if constexpr (requires { reader.url(at); })
-    return std::string(reader.url(at));
-  else if constexpr (requires { reader.url(at.index); })
-    return std::string(reader.url(at.index));
-  else
-    return {};
-}
-
 namespace detail {
+
+/// A position as readers take it: whole, or if they ask for a number, the index.
+struct reader_place : position {
+  constexpr operator std::uint64_t() const noexcept { return index; }  // NOLINT(google-explicit-constructor)
+};
+
 template <class Reader>
 struct scout_for {
   struct type {};
@@ -16065,6 +16050,7 @@ template <class Reader>
 struct scout_for<Reader> {
   using type = typename Reader::scout;
 };
+
 }  // namespace detail
 
 /// What one thread keeps between hints to a reader; empty if the reader needs nothing.
@@ -16077,43 +16063,45 @@ struct any_range_sink {
   void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
 };
 
+/// Whether a reader has keys for its samples.
+template <class Reader>
+concept has_keys = requires(const Reader& r, detail::reader_place at) { r.key(at); };
+
 /// Whether a reader reports which byte ranges contain its samples.
 template <class Reader>
-concept tells_ranges = requires(const Reader& r) { r.ranges(std::uint64_t{}, any_range_sink{}); } ||
-                       requires(const Reader& r, position at, scout_of<Reader>& scout) {
-                         r.ranges(at, scout, any_range_sink{});
-                       };
+concept tells_ranges = requires(const Reader& r, detail::reader_place at) {
+  r.ranges(at, any_range_sink{});
+} || requires(const Reader& r, detail::reader_place at, scout_of<Reader>& scout) {
+  r.ranges(at, scout, any_range_sink{});
+};
 
 /// Whether a reader wants to know in advance which samples will be read.
 template <class Reader>
-concept takes_hints = tells_ranges<Reader> || requires(const Reader& r) {
-  r.will_need(std::uint64_t{});
-} || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+concept takes_hints = tells_ranges<Reader> || requires(const Reader& r, detail::reader_place at) {
+  r.will_need(at);
+} || requires(const Reader& r, detail::reader_place at, scout_of<Reader>& scout) { r.will_need(at, scout); };
 
-/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to them. A reader of
-/// several sources declares `takes_fetched = false` if none of them does.
+/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
 template <class Reader>
-concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker& w, fetched_sample& there) {
-  w.fetched = &there;
-} && !requires { requires !bool(Reader::takes_fetched); };
-
-/// Whether a session of a reader may be a `planning_session`: unless it declares `plans_reads = false`.
-template <class Reader>
-concept may_plan_reads = takes_fetched<Reader> && !requires { requires !bool(Reader::plans_reads); };
-
-/// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
-/// are open.
-template <class Reader>
-concept gets_ready = takes_fetched<Reader> && requires(const Reader& r, std::span<const position> samples) {
-  { r.is_ready() } -> std::same_as<bool>;
-  r.get_ready(samples);
+concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
+  r.look_ahead(next, w);
+  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
-/// Whether reads are so slow that a run fetches ahead by default.
-template <class Reader>
-concept has_latency = takes_fetched<Reader> && requires { requires bool(Reader::has_latency); };
-
 namespace detail {
+
+template <class Reader>
+consteval reader_traits known_traits() {
+  reader_traits known;
+  if constexpr (requires { Reader::traits; }) known = Reader::traits;
+  if constexpr (!(tells_ranges<Reader> &&
+                  requires(typename Reader::worker& w, fetched_sample& there) { w.fetched = &there; }))
+    known.takes_fetched = false;
+  known.latency = known.latency && known.takes_fetched;
+  known.plans_reads = known.plans_reads && known.takes_fetched;
+  return known;
+}
+
 /// Tells a session that a range will be read soon.
 struct hint_sink {
   template <class Session>
@@ -16121,13 +16109,42 @@ struct hint_sink {
     session.will_need(object, offset, size);
   }
 };
+
 }  // namespace detail
 
-/// Whether a reader knows the average number of bytes per sample.
+/// What is known of a reader: what it declares, where it has the calls for that.
 template <class Reader>
-concept knows_bytes_per_sample = requires(const Reader& r) {
-  { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
-};
+inline constexpr reader_traits traits_of = detail::known_traits<Reader>();
+
+/// The key of the sample at a position of the source; its index if the reader has no keys.
+template <class Reader>
+[[nodiscard]] std::string key_of(const Reader& reader, position at) {
+  if constexpr (has_keys<Reader>)
+    return reader.key(detail::reader_place{at});
+  else
+    return std::to_string(at.index);
+}
+
+/// The file of the sample at a position of the source; empty if the reader does not know it.
+template <class Reader>
+[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+  const detail::reader_place place{at};
+  if constexpr (requires { reader.url(place); })
+    return std::string(reader.url(place));
+  else
+    return {};
+}
+
+/// The average number of bytes per sample; 0 if the reader does not know it.
+template <class Reader>
+[[nodiscard]] std::uint64_t bytes_per_sample_of(const Reader& reader) {
+  if constexpr (requires {
+                  { reader.bytes_per_sample() } -> std::same_as<std::uint64_t>;
+                })
+    return reader.bytes_per_sample();
+  else
+    return 0;
+}
 
 /// What the plans of a reader that joins plans keep in memory.
 template <class Reader>
@@ -16147,47 +16164,35 @@ void cancel_reads_of(const Reader& reader) noexcept {
   if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
 }
 
-/// Whether a reader can prefetch the memory of a sample ahead of its turn.
+/// Opens what the ranges of these samples need, several objects at a time, unless everything is open.
 template <class Reader>
-concept prefetches_memory = requires(const Reader& r, position at) { r.prefetch(at); };
-
-/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
-template <class Reader>
-concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
-  r.look_ahead(next, w);
-  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
-};
-
-/// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
-/// `evaluate_run(first, count, worker, sink)`.
-template <class Reader>
-concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
-
-/// Whether the samples of a reader lie in memory, and are copied from there.
-template <class Reader>
-inline constexpr bool hands_out_memory =
-    prefetches_memory<Reader> || looks_ahead<Reader> || shows_contiguous<Reader>;
+void get_ready(const Reader& reader, std::span<const position> samples) {
+  if constexpr (requires { reader.is_ready(); })
+    if (!reader.is_ready()) reader.get_ready(samples);
+}
 
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
-  if constexpr (requires { reader.ranges(at, scout, sink); })
-    reader.ranges(at, scout, sink);
+  const detail::reader_place place{at};
+  if constexpr (requires { reader.ranges(place, scout, sink); })
+    reader.ranges(place, scout, sink);
   else
-    reader.ranges(at.index, sink);
+    reader.ranges(place, sink);
 }
 
 /// Tells a reader that a sample will be read soon; does nothing if the reader takes no hints.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
+  const detail::reader_place place{at};
   if constexpr (tells_ranges<Reader>) try {
       ranges_of(reader, at, scout, detail::hint_sink{});
     } catch (...) {  // the read itself will report the error
     }
-  else if constexpr (requires { reader.will_need(at, scout); })
-    reader.will_need(at, scout);
-  else if constexpr (requires { reader.will_need(at.index); })
-    reader.will_need(at.index);
+  else if constexpr (requires { reader.will_need(place, scout); })
+    reader.will_need(place, scout);
+  else if constexpr (takes_hints<Reader>)
+    reader.will_need(place);
 }
 
 }  // namespace penstock::inline v0_1
@@ -16624,7 +16629,7 @@ namespace detail {
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
-using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
+using fetched_for = std::conditional_t<traits_of<Reader>.takes_fetched, fetched_sample, nothing_fetched>;
 
 }  // namespace detail
 
@@ -16644,7 +16649,7 @@ struct source_node {
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  static constexpr bool has_runs = shows_contiguous<Reader>;
+  static constexpr bool has_runs = traits_of<Reader>.shows_contiguous;
 
   const Reader* reader = nullptr;
 
@@ -16666,11 +16671,11 @@ struct source_node {
   }
   /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
   void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
-    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+    if constexpr (traits_of<Reader>.takes_fetched) w.fetched.stand_at(row);
   }
   /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
   void pass_over([[maybe_unused]] worker& w) const {
-    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
+    if constexpr (traits_of<Reader>.takes_fetched) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -16718,11 +16723,11 @@ struct source_node {
   /// Evaluates the sample at the current turn of `fetched`; the bytes fetched for it stay valid meanwhile.
   template <class Sink>
   void ask(position source, worker& w, Sink&& sink) const {
-    if constexpr (takes_fetched<Reader>) {
+    if constexpr (traits_of<Reader>.takes_fetched) {
       w.own.fetched = &w.fetched;
       const fetched_sample::scope held(w.fetched);
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
-    } else if constexpr (calls_functions<Reader>) {
+    } else if constexpr (traits_of<Reader>.calls_functions) {
       detail::failure_mark mark{w.root, 0};
       reader->evaluate(source, w.own, [&]<class V>(V&& value) {
         mark.armed = false;
@@ -16737,7 +16742,7 @@ struct source_node {
                                        [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
       reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
-    else if constexpr (prefetches_memory<Reader>)
+    else if constexpr (requires { reader->prefetch(next[i]); })
       reader->prefetch(next[i]);
   }
 };
@@ -27321,25 +27326,23 @@ struct size_facts {
 
 /// Fills in the facts that a plan and its source's reader provide.
 template <class Plan>
-[[nodiscard]] size_facts size_facts_of(
-    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
+[[nodiscard]] size_facts size_facts_of(const Plan& p,
+                                       const typename Plan::source_type::reader* reader = nullptr) {
   using parts = plan_parts<Plan>;
   size_facts facts;
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && traits_of<typename Plan::source_type::reader>.in_memory);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  facts.latency = has_latency<typename Plan::source_type::reader>;
+  facts.latency = traits_of<typename Plan::source_type::reader>.latency;
   if constexpr (parts::batched) {
     if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
     facts.slot_bytes = columns_of<Plan>::row_bytes;  // includes gaps
   }
-  if constexpr (knows_bytes_per_sample<typename Plan::source_type::reader>) {
-    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
-  }
+  if (reader != nullptr) facts.sample_bytes = bytes_per_sample_of(*reader);
   return facts;
 }
 
@@ -32111,7 +32114,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
-    all.source_computes = calls_functions<reader_type>;
+    all.source_computes = traits_of<reader_type>.calls_functions;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = report_of(reader).counters;
@@ -32222,11 +32225,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (!parts::forward && takes_hints<reader_type>) {
       made.self = this;
       made.report = calls.report;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (traits_of<reader_type>.takes_fetched)
         made.ranges = &list<&engine::ahead_, range_list>;
       else
         made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
-      if constexpr (may_plan_reads<reader_type>) made.plan_read = &list<&engine::far_ahead_, planned_reads>;
+      if constexpr (traits_of<reader_type>.plans_reads)
+        made.plan_read = &list<&engine::far_ahead_, planned_reads>;
     }
     return made;
   }
@@ -32254,10 +32258,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
     // With `workers(0)` this is the consumer's thread, and there are no others.
-    if constexpr (gets_ready<reader_type> && !unknown_range_sink<List>) {
-      if (limits().workers && !this->reader_->is_ready())
-        this->reader_->get_ready({at.listed.data(), at.listed.size()});
-    }
+    if constexpr (!unknown_range_sink<List>)
+      if (limits().workers) get_ready(*this->reader_, {at.listed.data(), at.listed.size()});
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
@@ -32301,7 +32303,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     } else {
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (traits_of<reader_type>.takes_fetched)
         detail::innermost(w.scratch).fetched.use(
             this->fetched(b.run_row + first, b.run_row + std::min(last, b.slots)));
       if constexpr (!parts::direct) {
@@ -32564,11 +32566,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
   }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
+    if constexpr (!parts::forward) {
       try {
         const position source = engine.orders().sample_at(at);
-        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
-        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
+        const std::string file = url_of(*engine.reader(), source);
+        if (!file.empty()) e.in_file(file);
+        if (!file.empty() || (has_keys<reader_type> && e.code() == errc::exception))
+          e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }
@@ -32580,7 +32584,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
         const position source = engine.orders().sample_at(at);
         found.source = source.index;
         if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
-        if constexpr (has_urls<reader_type>) found.file = url_of(*engine.reader(), source);
+        found.file = url_of(*engine.reader(), source);
       } catch (const error&) {
       }
     }
@@ -45865,6 +45869,9 @@ namespace penstock::inline v0_1 {
 /// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
 [[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
 
+/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
+[[nodiscard]] std::string without_secrets(std::string_view text);
+
 namespace detail::files {
 
 /// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a
@@ -46139,265 +46146,6 @@ PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern)
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/url.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The parts of an absolute URL of an object, as `parse_url` makes them.
-///
-/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
-struct url {
-  std::string scheme;      ///< http, https or s3
-  std::string host;        ///< in lower case; an IPv6 address without its brackets
-  std::uint16_t port = 0;  ///< 0: the scheme's own
-  std::string path;        ///< begins with '/', percent-encoded as it was given
-  std::string query;       ///< without its '?', as it was given
-
-  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
-  [[nodiscard]] std::uint16_t port_number() const noexcept;
-  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
-  [[nodiscard]] std::string authority() const;
-  /// Path and query, as the first line of a request shows them.
-  [[nodiscard]] std::string target() const;
-  /// The whole URL, its query included.
-  [[nodiscard]] std::string text() const;
-  /// The whole URL for messages: a query is shown as `?...`.
-  [[nodiscard]] std::string without_secrets() const;
-  /// Whether scheme, host and port are equal, so that one connection can serve both.
-  [[nodiscard]] bool same_origin(const url& other) const noexcept;
-
-  friend bool operator==(const url&, const url&) = default;
-};
-
-/// Takes an absolute URL of an object apart.
-///
-///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
-///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
-///
-/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
-/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
-/// is; an empty path becomes "/"; everything else stays as it was given.
-/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
-/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
-/// percent-encoded.
-/// No message shows a user, a password or a query.
-/// Source: RFC 3986; the host is what the Domain Name System can resolve.
-[[nodiscard]] url parse_url(std::string_view text);
-
-/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
-/// Errors: those of `parse_url`.
-/// Source: RFC 3986, 5.2.
-[[nodiscard]] url resolve(const url& base, std::string_view location);
-
-/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
-[[nodiscard]] std::string without_secrets(std::string_view text);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/url.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::urls {
-
-inline constexpr std::size_t longest = 32'768;
-
-/// The functions of <cctype> depend on the locale.
-constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-constexpr bool is_hex(char c) noexcept {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
-  constexpr std::size_t maximum = 200;
-  std::string line = without_secrets(text);
-  if (line.size() > maximum) line.replace(maximum, std::string::npos, "...");
-  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
-  line = "the URL \"" + line + "\" ";
-  append(line, why);
-  return error(errc::argument, line);
-}
-
-/// Throws unless each character may stand in a path, or in a query.
-inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    const char c = part[i];
-    if (c == '%') {
-      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
-        throw refused(text,
-                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
-      i += 2;
-    } else if (!is_letter(c) && !is_digit(c) &&
-               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
-               !(is_query && c == '?')) {
-      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
-                           " that no URL may have; percent-encode it, a space as %20"});
-    }
-  }
-}
-
-inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
-  std::uint32_t value = 0;
-  for (const char c : digits) {
-    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
-    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
-  }
-  if (value > 65'535 || (value == 0 && !digits.empty()))
-    throw refused(text, {"has a port that is not between 1 and 65535"});
-  return static_cast<std::uint16_t>(value);
-}
-
-inline void set_authority(url& into, std::string_view text, std::string_view authority) {
-  if (authority.find('@') != std::string_view::npos)
-    throw refused(
-        text,
-        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
-         "where no message can show them"});
-  std::string_view port;
-  if (authority.starts_with('[')) {
-    const std::size_t end = authority.find(']');
-    std::array<unsigned char, 16> address{};
-    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
-    const bool digits = std::all_of(into.host.begin(), into.host.end(),
-                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
-    if (end == std::string_view::npos || !digits ||
-        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
-      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
-    port = authority.substr(end + 1);
-    if (!port.empty() && port.front() != ':')
-      throw refused(text, {"has something between its host and its path"});
-    if (!port.empty()) port.remove_prefix(1);
-  } else {
-    const std::size_t colon = authority.find(':');
-    into.host = authority.substr(0, colon);
-    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
-    if (port.find(':') != std::string_view::npos)
-      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
-    if (into.host.empty()) throw refused(text, {"names no host"});
-    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
-    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
-      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
-    });
-    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
-      throw refused(
-          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
-  }
-  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
-  into.port = to_port(text, port);
-}
-
-/// Where a scheme ends, its colon; npos if the text begins with none.
-inline std::size_t end_of_scheme(std::string_view text) noexcept {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
-    if (!is_letter(text[i]) &&
-        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
-      return std::string_view::npos;
-  }
-  return std::string_view::npos;
-}
-
-/// A path without its segments "." and "..": RFC 3986, 5.2.4.
-inline std::string without_dots(std::string_view path) {
-  std::string result;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/', 1), path.size());
-    const std::string_view segment = path.substr(0, end);  // with the slash before it
-    path.remove_prefix(end);
-    if (segment == "/." || segment == "/..") {
-      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
-      if (path.empty()) result += '/';
-    } else {
-      result += segment;
-    }
-  }
-  return result.empty() ? "/" : result;
-}
-
-}  // namespace detail::urls
-
-PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
-  if (port != 0) return port;
-  return scheme == "http" ? 80 : 443;
-}
-PENSTOCK_INLINE std::string url::authority() const {
-  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
-  return line;
-}
-PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
-PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
-PENSTOCK_INLINE std::string url::without_secrets() const {
-  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
-}
-PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
-  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
-}
-
-PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
-  namespace urls = detail::urls;
-  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
-  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
-  std::string_view shown = text.substr(0, end);
-  const std::size_t scheme = shown.find("://");
-  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
-  shown.remove_prefix(head.size());
-  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
-  const std::string_view authority = shown.substr(0, shown.find('/'));
-  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
-  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
-                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
-  const std::size_t at = (is_host ? authority : shown).rfind('@');
-  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
-  return detail::text({head, shown, tail});
-}
-
-PENSTOCK_INLINE url parse_url(std::string_view text) {
-  namespace urls = detail::urls;
-  if (text.size() > urls::longest)
-    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
-  const std::size_t colon = urls::end_of_scheme(text);
-  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
-    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
-  url made;
-  made.scheme = text.substr(0, colon);
-  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
-  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
-    throw urls::refused(text, {"has another scheme than http, https and s3"});
-  std::string_view rest = text.substr(colon + 3);
-  if (rest.find('#') != std::string_view::npos)
-    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
-  const std::size_t question = std::min(rest.find('?'), rest.size());
-  if (question != rest.size()) made.query = rest.substr(question + 1);
-  rest = rest.substr(0, question);
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  urls::set_authority(made, text, rest.substr(0, slash));
-  made.path = slash == rest.size() ? "/" : rest.substr(slash);
-  urls::check_characters(text, made.path, false);
-  urls::check_characters(text, made.query, true);
-  return made;
-}
-
-PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
-  namespace urls = detail::urls;
-  location = location.substr(0, location.find('#'));
-  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
-  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
-  if (location.empty()) return base;
-  const std::size_t question = std::min(location.find('?'), location.size());
-  std::string path(location.substr(0, question));
-  if (path.empty())
-    path = base.path;
-  else
-    path =
-        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
-  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/file_names.ipp
 
 namespace penstock::inline v0_1 {
@@ -46487,10 +46235,10 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
   }
   std::vector<std::string> names;
   if (code == 0) {
-    // By bytes, not by the locale as glob itself would. Sorting pointers costs a program a fifth of the code
-    // that sorting strings does.
-    std::sort(all.found.gl_pathv, all.found.gl_pathv + all.found.gl_pathc,
-              [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
+    // By bytes, not by the locale as glob itself would; std::sort would cost a program 2 KB of code.
+    std::qsort(all.found.gl_pathv, all.found.gl_pathc, sizeof(char*), [](const void* a, const void* b) {
+      return std::strcmp(*static_cast<const char* const*>(a), *static_cast<const char* const*>(b));
+    });
     for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
       std::string name = all.found.gl_pathv[i];
       if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
@@ -46504,6 +46252,23 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
 }
 
 }  // namespace detail::files
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         port.find_first_not_of("0123456789", 1) == std::string_view::npos);
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
 
 PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
   detail::files::check_is_name(pattern);
@@ -51683,7 +51448,7 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
-  static constexpr bool shows_contiguous = true;
+  static constexpr reader_traits traits = {.in_memory = true, .shows_contiguous = true};
 
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
@@ -53430,10 +53195,7 @@ class plan_reader {
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
-  static constexpr bool fetches = takes_fetched<source_reader>;
-  static constexpr bool latent = has_latency<source_reader>;
-  static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
+  static constexpr reader_traits traits = traits_of<source_reader>;
 
   plan_reader() = default;
   /// `used`: the fields used of the plan's samples. `name`: the plan's name in errors, "source 2 of mix".
@@ -53447,7 +53209,7 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
+      if constexpr (traits.takes_fetched) innermost(w.chain).own.fetched = w.fetched;
       o.chain.evaluate(
           {p, w.bindings(o.orders, p)}, w.chain,
           [&inside, &sink]<class V>(V&& value) {
@@ -53461,33 +53223,25 @@ class plan_reader {
       throw;
     }
   }
-  [[nodiscard]] std::string key(position p) const {
-    return key_of(opened_->reader, opened_->orders.sample_at(p));
+  /// Returns f(reader, position) for a sample of the plan: of its source, and there.
+  template <class F>
+  [[nodiscard]] auto ask(position p, F&& f) const {
+    return f(opened_->reader, opened_->orders.sample_at(p));
   }
-  [[nodiscard]] std::string url(position p) const {
-    return url_of(opened_->reader, opened_->orders.sample_at(p));
-  }
+  [[nodiscard]] const source_reader& reader() const noexcept { return opened_->reader; }
   template <class Sink>
   void ranges(position p, scout& s, Sink& sink) const {
     const position at = s.bindings(opened_->orders, p);
     if (is_kept_in(opened_->chain, at)) return;
     // a reader that cannot use fetched bytes only hints at what it will read
-    if constexpr (fetches)
+    if constexpr (traits.takes_fetched)
       ranges_of(opened_->reader, at, s.inner, sink);
     else
       hint(opened_->reader, at, s.inner);
   }
-  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
-  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
   [[nodiscard]] kept_counters kept() const {
     kept_counters all = kept_in(opened_->chain);
     return all += kept_of(opened_->reader);
-  }
-  [[nodiscard]] std::uint64_t bytes_per_sample() const {
-    if constexpr (knows_bytes)
-      return opened_->reader.bytes_per_sample();
-    else
-      return 0;
   }
 
  private:
@@ -53546,9 +53300,9 @@ template <class Plan>
 template <class... Plans>
 struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
-  static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
-  static constexpr bool latent = (plan_reader<Plans>::latent || ...);
-  static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
+  static constexpr reader_traits traits = {
+      .latency = (plan_reader<Plans>::traits.latency || ...),
+      .takes_fetched = (plan_reader<Plans>::traits.takes_fetched || ...)};
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -53767,8 +53521,7 @@ class joined_reader {
  public:
   using plans_type = Plans;
   using places_type = Places;
-  static constexpr bool takes_fetched = Plans::fetch;
-  static constexpr bool has_latency = Plans::latent;
+  static constexpr reader_traits traits = Plans::traits;
   struct worker : inner::worker {
     [[no_unique_address]] typename Places::cursor place;
   };
@@ -53790,16 +53543,10 @@ class joined_reader {
     });
   }
   [[nodiscard]] std::string key(position p) const {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
-    return found;
+    return ask(p, [](const auto& reader, position own) { return key_of(reader, own); });
   }
-  [[nodiscard]] std::string url(position p) const
-    requires Plans::knows_urls
-  {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
-    return found;
+  [[nodiscard]] std::string url(position p) const {
+    return ask(p, [](const auto& reader, position own) { return url_of(reader, own); });
   }
   /// The ranges that the sample's source reports.
   template <class Sink>
@@ -53810,25 +53557,21 @@ class joined_reader {
                   [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
   }
   void cancel_reads() const noexcept {
-    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+    readers_.each([](std::size_t, const auto& one) { cancel_reads_of(one.reader()); });
   }
   /// What all plans keep in memory.
   [[nodiscard]] kept_counters kept() const {
-    kept_counters all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
-    return all;
+    return sum<kept_counters>([](const auto& one) { return one.kept(); });
   }
   /// What the sessions of all plans counted.
   [[nodiscard]] session_report report() const {
-    session_report all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
-    return all;
+    return sum<session_report>([](const auto& one) { return report_of(one.reader()); });
   }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     const std::uint64_t whole = places_.whole();
     double bytes = 0;
     readers_.each([&](std::size_t k, const auto& one) {
-      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+      bytes += static_cast<double>(bytes_per_sample_of(one.reader())) * static_cast<double>(places_.share(k));
     });
     return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
   }
@@ -53837,11 +53580,21 @@ class joined_reader {
   inner readers_;
 
  private:
+  /// What f(reader, position) says of a sample: of its source, and there.
   template <class F>
-  void at(position p, F&& f) const {
+  [[nodiscard]] std::string ask(position p, F&& f) const {
     typename Places::cursor place;
     const auto found = places_.at(p, place);
-    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+    std::string said;
+    readers_.with(found.source, [&](const auto& one) { said = one.ask(found.at, f); });
+    return said;
+  }
+  /// f(reader of a plan) of all plans together.
+  template <class T, class F>
+  [[nodiscard]] T sum(F&& f) const {
+    T all{};
+    readers_.each([&](std::size_t, const auto& one) { all += f(one); });
+    return all;
   }
 
   Places places_;
@@ -54051,6 +53804,1968 @@ inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/index_policy.hpp
+
+namespace penstock::inline v0_1 {
+
+struct webdataset_options;
+
+namespace detail {
+struct foreign_index;
+enum class own_index_use : unsigned char { cache, keep, transient, require, none };
+}  // namespace detail
+
+/// How a source obtains the indexes of its shards.
+///
+///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
+///               otherwise builds the index and keeps it in the user's cache folder, `$XDG_CACHE_HOME/penstock`
+///               or `~/.cache/penstock`, under a hash of the shard's path. Without a cache folder that can be
+///               written, the index stays in memory
+///   keep        like `cache`, but a new index goes into `<shard>.penstock-index`, or stays in memory if the
+///               folder is not writable, and the cache folder is not used
+///   transient   uses `<shard>.penstock-index`, and writes no file
+///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
+///               its shard, that is an error that names both files
+///
+/// Indexes of other programs are policies in headers of their own, `dali_index` and `energon_index`:
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///
+/// Then the other program's index must exist and agree with its shard: otherwise errc::missing or
+/// errc::format with the names of both files. The resulting index stays in memory: no file is written.
+/// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
+/// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
+/// what was made is kept as `cache` says.
+///
+/// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
+/// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
+/// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
+/// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
+/// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
+/// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
+/// nothing. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
+/// made again; none is ever deleted, and you may delete any at any time.
+class index_policy {
+ public:
+  static const index_policy cache, keep, transient, require;
+
+  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
+  [[nodiscard]] constexpr index_policy or_else(index_policy other) const noexcept {
+    return index_policy(own_, other.foreign_);
+  }
+  friend constexpr bool operator==(index_policy, index_policy) = default;
+
+  constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
+      : foreign_(foreign), own_(own) {}
+  [[nodiscard]] constexpr detail::own_index_use own() const noexcept { return own_; }
+  [[nodiscard]] constexpr const detail::foreign_index* foreign() const noexcept { return foreign_; }
+
+  /// The options of `webdataset` with this policy.
+  operator webdataset_options() const;
+
+ private:
+  const detail::foreign_index* foreign_;
+  detail::own_index_use own_;
+};
+
+inline constexpr index_policy index_policy::cache{detail::own_index_use::cache, nullptr};
+inline constexpr index_policy index_policy::keep{detail::own_index_use::keep, nullptr};
+inline constexpr index_policy index_policy::transient{detail::own_index_use::transient, nullptr};
+inline constexpr index_policy index_policy::require{detail::own_index_use::require, nullptr};
+
+/// What a source does with a shard that is cut off or damaged, which shows when its index is made.
+///
+///   refuse              making the plan is an error that names the shard and the offset
+///   take_what_is_there  the samples before the damage are in the dataset, and those behind it are not: the sample
+///                       in which it lies is left out. The source's `damaged_shards()` names such shards, its
+///                       `describe()` counts them, and the ledger of `bad_samples` gets a line for each when a run
+///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
+///                       shard at all is refused
+enum class on_damaged_shard { refuse, take_what_is_there };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sidecar.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How the name of a file that lies beside an object is made of the object's name.
+///
+///     const bool added = sidecar{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
+///     const bool put_instead = sidecar{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
+struct sidecar {
+  std::string_view suffix;  ///< a constant: the text must outlive the value
+  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
+  /// leading one.
+  bool instead = false;
+
+  [[nodiscard]] std::string of(std::string_view name) const;
+  friend bool operator==(const sidecar&, const sidecar&) = default;
+};
+
+/// A storage that can name the files beside its objects.
+///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
+///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
+///                                   storage
+template <class S>
+concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
+  { s.sidecars(which) } -> std::same_as<S>;
+};
+
+inline std::string sidecar::of(std::string_view name) const {
+  if (instead) {
+    const std::size_t slash = name.rfind('/');
+    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
+    name = name.substr(0, name.find('.', second));
+  }
+  return std::string(name).append(suffix);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/sidecar_objects.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
+/// at their first use. The storage must outlive it.
+class sidecar_objects {
+ public:
+  /// Of a storage whose sidecars cannot be reached: there are none.
+  sidecar_objects() = default;
+  template <storage Storage>
+  explicit sidecar_objects([[maybe_unused]] const Storage& where) {
+    if constexpr (sidecar_storage<Storage>) {
+      if (is_local(where)) return;
+      storage_ = &where;
+      connect_ = connected_to<Storage>;
+    }
+  }
+  sidecar_objects(const sidecar_objects&) = delete;
+  sidecar_objects& operator=(const sidecar_objects&) = delete;
+  ~sidecar_objects();
+
+  /// All bytes of a sidecar of an object. Nothing if it cannot be had: reading it fails with errc::io that
+  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let
+  /// everybody list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs
+  /// means that there is none; what may pass is thrown, with the sidecar's name. Any thread.
+  [[nodiscard]] std::optional<buffer> read(object_id object, sidecar which, std::uint64_t maximum,
+                                           std::string* why = nullptr);
+
+  /// Ends what is being read, and lets reads that begin later fail.
+  void end_reads() noexcept;
+
+ private:
+  struct connection {
+    sidecar which;
+    session_view session;
+    void (*end)(void* owner) noexcept;
+    shared<void> owner;
+  };
+  template <class Storage>
+  struct opened {
+    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
+    Storage where;
+    typename Storage::session session;
+  };
+  template <class Storage>
+  [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
+    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
+    const session_view session(made->session);
+    return {which, session,
+            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
+            std::move(made)};
+  }
+  [[nodiscard]] session_view session_of(sidecar which);
+
+  const void* storage_ = nullptr;
+  connection (*connect_)(const void* where, sidecar which) = nullptr;
+  std::mutex mutex_;
+  std::vector<connection> open_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/sidecar_objects.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE sidecar_objects::~sidecar_objects() = default;
+
+PENSTOCK_INLINE std::optional<buffer> sidecar_objects::read(object_id object, sidecar which,
+                                                            std::uint64_t maximum, std::string* why) {
+  if (connect_ == nullptr) {
+    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
+    return std::nullopt;
+  }
+  try {
+    const session_view session = session_of(which);
+    const std::uint64_t size = session.size(object);
+    if (size > maximum) {
+      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
+      return std::nullopt;
+    }
+    buffer bytes(to_size(size));
+    session.read(object, 0, bytes.span());
+    return bytes;
+  } catch (const error& e) {
+    if (e.code() != errc::io || !e.recurs()) throw;
+    if (why != nullptr) *why = e.message();
+    return std::nullopt;
+  }
+}
+
+PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
+  const std::scoped_lock held(mutex_);
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+  for (const connection& one : open_)
+    if (one.which == which) return one.session;
+  return open_.emplace_back(connect_(storage_, which)).session;
+}
+
+PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
+  const std::scoped_lock held(mutex_);
+  ended_ = true;
+  for (const connection& one : open_) one.end(one.owner.get());
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/header_reader.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
+
+  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
+
+  /// `offset`, or the end if that is nearer.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  void fill(std::uint64_t offset, std::size_t count);
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  scan_pace pace_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_;
+  buffer window_;
+};
+
+inline bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
+  if (count == 0) return {};
+  if (session_.views()) return session_.view(id_, offset, count);
+  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
+}
+
+inline void header_reader::fill(std::uint64_t offset, std::size_t count) {
+  const std::uint64_t end = begin_ + window_.size();
+  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+  begin_ = offset;
+  session_.read(id_, offset, window_.span());
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_index.hpp
+
+/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
+/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The first 128 bytes: everything a plan needs to know about a shard.
+struct index_header {
+  static constexpr std::size_t size = 128;
+  static constexpr std::string_view magic = "PENSTIDX";
+  static constexpr std::uint32_t version = 1;
+
+  std::uint64_t shard_size = 0;
+  std::uint64_t shard_stamp = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t members = 0;
+  std::uint64_t suffixes = 0;
+  std::uint64_t suffix_bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t payload = 0;       ///< bytes in all members
+  std::uint64_t content = 0;       ///< checksum of everything after the header
+  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
+
+  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
+  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
+  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
+  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
+  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  /// Whether the index was made as this choice wants it.
+  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
+    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
+  }
+
+  void store(std::byte* to) const noexcept;
+
+  /// Returns nothing if the bytes are not a header of this version, or are damaged.
+  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
+};
+
+/// The tables of an index, in place. It does not own the bytes.
+class shard_index {
+ public:
+  shard_index() = default;
+
+  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
+  /// valid index.
+  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
+
+  [[nodiscard]] const index_header& header() const noexcept { return header_; }
+  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
+    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
+    return listed_first(sample);
+  }
+  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
+    return first_member(sample + 1);
+  }
+  /// Prefetches what says where a sample's members begin.
+  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
+    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
+  }
+  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
+    const std::uint32_t begin = key_begin(sample);
+    return {keys_ + begin, key_begin(sample + 1) - begin};
+  }
+  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
+    return place(member) >> 24 << block_bits_;
+  }
+  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
+    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
+  }
+  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
+  }
+  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
+    return offset(member) + size(member);
+  }
+  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
+    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
+  }
+  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
+    return suffix_text(suffix_number(member));
+  }
+  /// The suffix with this number.
+  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
+    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
+    return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
+  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
+  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
+  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
+    return used_ == nullptr || used_[suffix_number(member)] != 0;
+  }
+  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
+  template <class F>
+  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
+    while (first != end) {
+      std::uint32_t last = uses_all() ? end : first;
+      while (last != end && uses(last)) ++last;
+      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
+      first = last;
+      while (first != end && !uses(first)) ++first;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+  }
+  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
+  }
+  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
+  }
+  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
+    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
+  }
+
+  [[nodiscard]] bool consistent() const noexcept;
+  /// The number of members of each sample, or 0 if samples differ.
+  [[nodiscard]] std::uint32_t members_each() const noexcept;
+
+  index_header header_;
+  const std::byte* base_ = nullptr;
+  const std::byte* members_ = nullptr;
+  const std::byte* suffix_ends_ = nullptr;
+  const char* suffixes_ = nullptr;
+  const char* keys_ = nullptr;
+  const unsigned char* used_ = nullptr;
+  unsigned block_bits_ = 9;
+  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
+  std::memset(to, 0, size);
+  std::memcpy(to, magic.data(), magic.size());
+  store_little<std::uint32_t>(to + 8, version);
+  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
+  std::byte* field = to + 16;
+  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
+                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
+    store_little<std::uint64_t>(field, value);
+    field += 8;
+  }
+  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+}
+
+PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
+  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+  const std::byte* from = bytes.data();
+  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+    return std::nullopt;
+  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
+  index_header h;
+  const std::byte* field = from + 16;
+  for (std::uint64_t* value :
+       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
+        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
+    *value = load_little<std::uint64_t>(field);
+    field += 8;
+  }
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
+  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
+      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
+    return std::nullopt;
+  }
+  // An index without samples must be empty: its tables are never read, so nothing else would
+  // notice.
+  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
+  return h;
+}
+
+PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
+  const auto header = index_header::load(bytes);
+  if (!header || bytes.size() != header->file_size()) return std::nullopt;
+  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
+  shard_index index;
+  index.header_ = *header;
+  index.base_ = bytes.data();
+  if (header->bytewise != 0) index.block_bits_ = 0;
+  index.members_ = bytes.data() + header->members_at();
+  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
+  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
+  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
+  if (!index.consistent()) return std::nullopt;
+  index.each_ = index.members_each();
+  return index;
+}
+
+PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
+  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
+  const std::uint64_t each = header_.members / header_.samples;
+  for (std::uint64_t i = 0; i < header_.samples; ++i)
+    if (listed_first(i) != i * each) return 0;
+  return static_cast<std::uint32_t>(each);
+}
+
+PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
+  if (first_member(0) != 0 || key_begin(0) != 0) return false;
+  for (std::uint64_t i = 0; i < header_.samples; ++i) {
+    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
+  }
+  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+    return false;
+  std::uint32_t before = 0;
+  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
+    if (suffix_end(i) < before) return false;
+    before = suffix_end(i);
+  }
+  if (before != header_.suffix_bytes) return false;
+  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
+  const bool records = header_.bytewise != 0;
+  if (records && header_.members != header_.samples) return false;
+  std::uint64_t end = 0, payload = 0;
+  for (std::uint32_t i = 0; i < header_.members; ++i) {
+    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
+        size(i) > header_.shard_size - offset(i)) {
+      return false;
+    }
+    if (records && (size(i) < 4 || offset(i) < 12)) return false;
+    end = offset(i) + size(i);
+    payload += size(i);
+  }
+  return payload == header_.payload;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_kind.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The default maximum size of an extension header.
+inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
+
+/// What was wrong with a shard, if the samples before it were taken.
+struct shard_damage {
+  bool found = false;
+  std::uint64_t offset = 0;
+  std::string reason;
+
+  void note(const error& e, std::uint64_t at) {
+    found = true;
+    offset = e.offset().value_or(at);
+    reason = e.message();
+  }
+};
+
+/// How the index of a shard is made.
+struct build_options {
+  bool skip_apple_double = true;
+  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
+};
+
+/// A kind of shards: how their indexes are made, and compared with them.
+struct shard_kind {
+  std::string_view source_name;  ///< the source that reads them
+  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
+
+  /// Makes the index of an object in one pass over its headers. `name` is for errors.
+  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
+                  scan_pace pace, build_options options);
+  /// Whether an index of the object's size is that of its content, as far as a few headers show; null for
+  /// local files.
+  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
+                 std::uint64_t extension_limit);
+  /// Whether the headers of the first and the last member are where an index of the object's size says, and
+  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
+  /// sizes in an unusual way.
+  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
+};
+
+/// The number of headers that are compared with an index from a store, besides the first and the last.
+inline constexpr std::size_t stored_index_checks = 4;
+
+/// A shard, and how it is compared with an index that another program made of it.
+struct foreign_shard {
+  session_view session;
+  object_id id;
+  object_version version;
+  std::uint64_t extension_limit = default_extension_limit;
+  scan_pace pace = {};
+  bool skip_apple_double = true;
+  /// how many headers besides the first and the last, if the index names all members
+  std::size_t checks = 62;
+};
+
+/// An index that another program writes beside a shard.
+struct foreign_index {
+  std::string_view program;
+  sidecar file;
+  /// Makes Penstock's of its bytes.
+  buffer (*translate)(const foreign_shard& shard, bytes_view bytes);
+  /// Reads it and makes Penstock's. Null `near`: a file beside the shard; else an object beside it in its
+  /// store.
+  buffer (*build)(const foreign_index& other, foreign_shard shard, const std::string& name,
+                  sidecar_objects* near);
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/member_name.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A member of a shard that holds a file's bytes.
+struct shard_member {
+  std::string_view path;  ///< valid until the next member is requested
+  /// the offset of its first header: pax (except `g`) and long-name headers included
+  std::uint64_t header = 0;
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored without the holes
+};
+
+struct split_path {
+  std::string_view key;
+  std::string_view suffix;
+};
+
+/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
+/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
+/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
+/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
+/// feed, so after a line feed no folder may have a dot.
+/// Source: webdataset, tariterators.py, base_plus_ext.
+[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
+
+/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
+/// Source: webdataset, tariterators.py, tar_file_iterator.
+[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
+
+/// Names that every WebDataset sample already has, so that no member may have them.
+/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
+/// systems cannot keep. Source: RFC 1740, and tar of macOS.
+[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1).starts_with("._");
+}
+
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset skips a sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
+}
+
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/member_name.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
+  if (dot == base) {
+    if (base == 0) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
+  }
+  return split_path{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
+  const std::size_t slash = path.find('/');
+  std::string_view first = path.substr(0, slash);
+  // the `$` of its regular expression also matches before a final line feed
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
+  if (!first.starts_with("__") || !first.ends_with("__")) return false;
+  return slash == std::string_view::npos || first.size() >= 4;
+}
+
+PENSTOCK_INLINE std::string lower_case(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lowered;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_builder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
+class index_builder {
+ public:
+  /// `bytewise`: of a file of records, which begin anywhere.
+  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
+      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
+
+  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
+  void add(const shard_member& m);
+  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
+  void add_record(std::uint64_t offset, std::uint64_t size);
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// The number of samples so far, including those left out because they are marked bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  /// The key of the sample that the next member may still belong to.
+  [[nodiscard]] std::string_view last_key() const noexcept {
+    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
+  }
+
+  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
+  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
+  /// sample before it.
+  void leave_out_unfinished(std::string_view next);
+
+  /// Notes whether the archive lacks the zero blocks that should end it.
+  void note_unended(bool unended) noexcept { unended_ = unended; }
+
+  /// The index as bytes, for a shard of this size and stamp.
+  [[nodiscard]] buffer finish(object_version shard);
+
+ private:
+  struct sample {
+    std::uint32_t first;
+    std::uint32_t key;
+  };
+  struct entry {
+    std::uint64_t place;
+    std::uint64_t size;
+  };
+
+  static void check_room(std::size_t used, const char* what);
+
+  void open_sample_of(std::string_view key);
+
+  // Drops the last sample if one of its members marks it bad.
+  void leave_out_bad();
+
+  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
+  // the next number is tried first.
+  std::uint32_t number_of(const std::string& suffix);
+
+  std::vector<sample> samples_;
+  std::vector<entry> members_;
+  std::string keys_;
+  std::vector<std::string> suffixes_;
+  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::uint64_t payload_ = 0;
+  std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  std::uint64_t apple_double_ = 0;
+  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_builder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
+  if (skipped_member(m.path)) return;
+  const auto parts = split_member(m.path);
+  if (!parts) return;
+  if (is_apple_double(m.path)) {
+    apple_double_ = skip_apple_double_ ? 1 : 2;
+    if (skip_apple_double_) return;
+  }
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
+  const std::string lowered = lower_case(parts->suffix);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  const std::uint32_t suffix = number_of(lowered);
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  last_seen_[suffix] = met_;
+  check_room(members_.size(), "members");
+  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
+  payload_ += m.size;
+}
+
+PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
+  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
+  open_sample_of({});
+  check_room(members_.size(), "records");
+  members_.push_back({offset << 24 | number_of({}), size});
+  payload_ += size;
+}
+
+PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
+  leave_out_bad();
+  index_header header;
+  header.shard_size = shard.size;
+  header.shard_stamp = shard.stamp;
+  header.samples = samples_.size();
+  header.members = members_.size();
+  header.suffixes = suffixes_.size();
+  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
+  header.key_bytes = keys_.size();
+  header.payload = payload_;
+  header.unended = unended_ ? 1 : 0;
+  header.bytewise = bytewise_ ? 1 : 0;
+  header.apple_double = apple_double_;
+  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
+
+  buffer out(detail::to_size(header.file_size()));
+  std::byte* to = out.data() + index_header::size;
+  const auto put = [&to](auto value) {
+    store_little(to, value);
+    to += sizeof(value);
+  };
+  for (const sample& s : samples_) {
+    put(s.first);
+    put(s.key);
+  }
+  put(static_cast<std::uint32_t>(members_.size()));
+  put(static_cast<std::uint32_t>(keys_.size()));
+  for (const entry& m : members_) {
+    put(m.place);
+    put(m.size);
+  }
+  std::uint32_t end = 0;
+  for (const std::string& suffix : suffixes_) {
+    end += static_cast<std::uint32_t>(suffix.size());
+    put(end);
+  }
+  const auto copy = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  for (const std::string& suffix : suffixes_) copy(suffix);
+  copy(keys_);
+  header.content = checksum(out.view().subspan(index_header::size));
+  header.store(out.data());
+  return out;
+}
+
+PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
+  if (used >= std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+  }
+}
+
+PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
+  leave_out_bad();
+  ++met_;
+  check_room(keys_.size() + key.size(), "bytes of keys");
+  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+  keys_ += key;
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
+  if (samples_.empty()) return;
+  const std::size_t last = members_.size() - samples_.back().first;
+  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
+    bad_ = bad_ || parts->key == last_key();
+  else if (samples_.size() > 1)
+    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
+  leave_out_bad();
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_bad() {
+  if (!std::exchange(bad_, false)) return;
+  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+  members_.resize(samples_.back().first);
+  keys_.resize(samples_.back().key);
+  samples_.pop_back();
+}
+
+PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
+  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
+  if (next < suffixes_.size() && suffixes_[next] == suffix) {
+    guess_ = next;
+    return static_cast<std::uint32_t>(next);
+  }
+  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
+  if (fresh) {
+    if (suffixes_.size() == (1u << 24))
+      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+    suffixes_.push_back(suffix);
+    last_seen_.push_back(0);
+  }
+  guess_ = found->second;
+  return found->second;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.hpp
+
+/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::size_t block_size = 512;
+
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
+
+/// The text of a field: everything before its first NUL.
+[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
+
+/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
+/// neither, negative, or too large for a file.
+[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                        std::size_t size) noexcept;
+
+[[nodiscard]] bool is_zero(bytes_view block) noexcept;
+
+/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
+/// some old writers did.
+[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
+
+/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
+/// other things.
+void header_path(bytes_view block, std::string& path);
+
+/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
+/// bytes: without a bound a small archive could cause gigabytes of copies.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
+/// A text that is known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value);
+};
+
+/// What pax records say about a member; an empty value cancels an earlier record.
+struct pax_records {
+  known_text path;
+  known_text sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
+  void read(bytes_view body);
+
+ private:
+  void take(std::string_view key, std::string_view value);
+};
+
+}  // namespace detail::tar
+
+namespace detail {
+
+/// Whether these first bytes of a file are those of a tar archive that is not compressed. An archive without
+/// members is zeros, as many other files are: the file's name decides then.
+[[nodiscard]] bool begins_tar(bytes_view head, bool named_tar) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                          std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
+  // loops without branches, which compilers vectorise
+  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
+  for (std::size_t i = 0; i < block_size; ++i) {
+    sum += bytes[i];
+    negative += bytes[i] >> 7;
+  }
+  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
+    sum -= bytes[i];
+    negative -= bytes[i] >> 7;
+  }
+  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
+  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
+}
+
+PENSTOCK_INLINE void known_text::set(std::string_view value) {
+  if (value.size() > longest_name)
+    throw error(errc::format,
+                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
+  text.assign(value);
+  known = true;
+}
+
+PENSTOCK_INLINE void pax_records::read(bytes_view body) {
+  std::string_view rest = text_of(body);
+  while (!rest.empty() && rest.front() != '\0') {
+    std::uint64_t length = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+        rest[detail::to_size(length) - 1] != '\n') {
+      throw error(errc::format, "a pax header holds a record whose length is wrong");
+    }
+    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
+    rest.remove_prefix(detail::to_size(length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw error(errc::format, "a pax header holds a record without a keyword");
+    }
+    take(record.substr(0, equals), record.substr(equals + 1));
+  }
+}
+
+PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
+  if (key == "path" || key == "GNU.sparse.name") {
+    auto& mine = key == "path" ? path : sparse_path;
+    mine.known = false;
+    if (value.empty()) return;
+    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+    mine.set(value);
+  } else if (key == "size") {
+    size.reset();
+    if (value.empty()) return;
+    std::uint64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (problem != std::errc{} || end != value.data() + value.size() ||
+        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw error(errc::format, "a pax header gives a size that is not a number");
+    }
+    size = parsed;
+  }
+  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
+  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
+}
+
+}  // namespace detail::tar
+
+PENSTOCK_INLINE bool detail::begins_tar(bytes_view head, bool named_tar) noexcept {
+  if (head.size() < tar::block_size) return false;
+  const bytes_view block = head.first(tar::block_size);
+  return tar::is_zero(block) ? named_tar : tar::checksum_matches(block);
+}
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+using member = shard_member;
+
+/// The input of a walk: an archive with random access, or a forward-only stream.
+struct walk_input {
+  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
+  /// the result.
+  template <class In>
+  [[nodiscard]] static walk_input of(In& in) noexcept {
+    return {&in,
+            [](void* from, std::uint64_t offset, std::size_t count) {
+              return static_cast<In*>(from)->get(offset, count);
+            },
+            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
+            In::forward};
+  }
+
+  void* archive;
+  /// Shows `count` bytes at `offset`, fewer at the end.
+  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
+  /// Moves to `offset`, and returns the offset it reached.
+  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
+  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
+  /// passed.
+  bool forward;
+};
+
+/// Walks through the headers of an archive, forward only, and reuses its memory.
+class member_walk {
+ public:
+  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
+      : in_(in), extension_limit_(extension_limit) {}
+
+  /// Restarts at the beginning of an archive, or at a header in it.
+  void restart(std::uint64_t at = 0) noexcept;
+
+  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
+  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
+  /// tar archive.
+  [[nodiscard]] bool next(member& found);
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return unended_; }
+  /// Whether a header was read that is one: so it is an archive, or the beginning of one.
+  [[nodiscard]] bool found_any() const noexcept { return found_any_; }
+
+  /// Throws the error for an archive that ends within the member found last.
+  [[noreturn]] void cut_off(std::uint64_t reached) const;
+
+ private:
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
+    return in_.get(in_.archive, offset, detail::to_size(count));
+  }
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
+  void extension(char type, std::optional<std::uint64_t> stored);
+
+  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
+  // next `get`.
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
+
+  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
+  void pass_map(bool more);
+
+  void check_end() const;
+  void forget() noexcept;
+
+  static constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - block_size;
+
+  walk_input in_;
+  std::uint64_t at_ = 0;           // of the next header
+  std::uint64_t end_of_data_ = 0;  // before the padding
+  std::uint64_t data_ = 0;
+  std::uint64_t first_ = 0;
+  pax_records everywhere_;
+  pax_records records_;  // of the next member; start as a copy of `everywhere_`
+  known_text long_path_;
+  std::string path_;
+  bool has_records_ = false;
+  bool extended_ = false;
+  bool unended_ = false;
+  bool found_any_ = false;
+  std::uint64_t extension_limit_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
+  at_ = at;
+  end_of_data_ = at;
+  everywhere_ = {};
+  unended_ = false;
+  forget();
+}
+
+PENSTOCK_INLINE bool member_walk::next(member& found) {
+  while (true) {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+    const bytes_view block = get(at_, block_size);
+    if (block.empty() && at_ == 0) {
+      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+    }
+    if (block.empty() || (block.size() == block_size && is_zero(block))) {
+      check_end();
+      unended_ = block.empty();
+      return false;
+    }
+    if (block.size() < block_size) {
+      if (const std::string_view known = known_format(block);
+          at_ == 0 && !known.empty() && known != "a tar archive")
+        throw not_a("a tar archive", block, {});
+      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+    }
+    if (!checksum_matches(block)) {
+      if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
+      throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
+    }
+    found_any_ = true;
+    if (!extended_) first_ = at_;
+    const char type = static_cast<char>(block[156]);
+    const auto stored = number_field(block, 124, 12);
+    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+      extension(type, stored);
+    } else if (file(block, type, stored, found)) {
+      return true;
+    }
+  }
+}
+
+PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
+  if (reached >= end_of_data_) {
+    throw error(errc::format,
+                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
+        .at_offset(data_)
+        .for_key(path_);
+  }
+  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
+                             " bytes, and ", reached - data_, " are left"})
+      .at_offset(data_)
+      .for_key(path_);
+}
+
+PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
+  if (!stored)
+    throw error(errc::format, "the size of an extension header is not a number, or is negative")
+        .at_offset(at_);
+  if (*stored > extension_limit_) {
+    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
+                              extension_limit_, "; raise it with the option extension_limit of the source"})
+        .at_offset(at_);
+  }
+  const bytes_view body = get(at_ + block_size, *stored);
+  if (body.size() < *stored)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  try {
+    if (type == 'g') {
+      everywhere_.read(body);
+    } else if (type == 'L') {
+      long_path_.set(text_field(body, 0, body.size()));
+    } else if (type != 'K') {
+      if (!has_records_) records_ = everywhere_;
+      has_records_ = true;
+      records_.read(body);
+    }
+  } catch (error& e) {
+    e.at_offset(at_);
+    throw;
+  }
+  if (type != 'g') extended_ = true;  // a global header is not part of the next member
+  const std::uint64_t behind = at_ + block_size + padded(*stored);
+  if (reach(behind) < behind)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  end_of_data_ = at_ = behind;
+}
+
+PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
+                                       member& found) {
+  header_path(block, path_);
+  const pax_records& known = has_records_ ? records_ : everywhere_;
+  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+  if (known.sparse_path.known) {
+    path_.assign(known.sparse_path.text);
+  } else if (known.path.known) {
+    path_.assign(known.path.text);
+  } else if (long_path_.known) {
+    path_.assign(long_path_.text);
+  }
+  const auto bytes = known.size ? known.size : stored;
+  const bool sparse = type == 'S' || known.sparse;
+  data_ = at_ + block_size;
+  if (type == 'S') pass_map(block[482] != std::byte{0});
+  end_of_data_ = data_;
+  at_ = data_;
+  forget();
+  // types without data, whatever their size field says
+  if (folder || (type >= '1' && type <= '6')) return false;
+  if (!bytes) {
+    throw error(errc::format, "the size of a member is not a number, or is negative")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  if (*bytes > maximum - data_) {
+    throw error(errc::format, "the size of a member is larger than any file")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  end_of_data_ = data_ + *bytes;
+  at_ = data_ + padded(*bytes);
+  if (in_.forward) {
+    (void)reach(data_);  // the caller may read the member next
+  } else {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+  }
+  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+  found = {path_, first_, data_, *bytes, sparse};
+  return true;
+}
+
+PENSTOCK_INLINE void member_walk::pass_map(bool more) {
+  while (more) {
+    const bytes_view map = get(data_, block_size);
+    if (map.size() < block_size) {
+      throw error(errc::format, "the archive is cut off within the map of a sparse file")
+          .at_offset(data_)
+          .for_key(path_);
+    }
+    more = map[504] != std::byte{0};
+    data_ += block_size;
+  }
+}
+
+PENSTOCK_INLINE void member_walk::check_end() const {
+  if (extended_ && (has_records_ || long_path_.known)) {
+    throw error(errc::format, "the archive ends where a member was announced by an extension header")
+        .at_offset(first_);
+  }
+}
+
+PENSTOCK_INLINE void member_walk::forget() noexcept {
+  has_records_ = false;
+  long_path_.known = false;
+  extended_ = false;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_scan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
+/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
+/// complete tar archive.
+class member_scan {
+ public:
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
+              scan_pace pace = {});
+  member_scan(const member_scan&) = delete;  // the walk refers to the reader
+  member_scan& operator=(const member_scan&) = delete;
+
+  /// Finds the next file; false after the last.
+  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
+  /// See `member_walk`.
+  [[nodiscard]] bool found_any() const noexcept { return walk_.found_any(); }
+
+ private:
+  header_reader in_;
+  member_walk walk_;
+};
+
+inline member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                std::uint64_t extension_limit, scan_pace pace)
+    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
+  const bytes_view head = in_.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.hpp
+
+/// Indexes that other programs wrote beside a shard, checked against the shard.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
+struct disagreement {
+  std::string text;
+};
+
+[[noreturn, gnu::cold]] void disagree(std::initializer_list<piece> what);
+
+/// Makes the index of a shard from a foreign one.
+struct foreign_check {
+  foreign_shard shard;
+  index_builder builder;
+
+  explicit foreign_check(const foreign_shard& given)
+      : shard(given), builder(false, given.skip_apple_double) {}
+
+  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
+    return !skipped_member(m.path) && !(shard.skip_apple_double && is_apple_double(m.path)) &&
+           split_member(m.path);
+  }
+  [[nodiscard]] tar::member_scan members() const {
+    return {shard.session, shard.id, shard.version.size, shard.extension_limit, shard.pace};
+  }
+};
+
+/// Makes the index of a shard from the file of another program. Null `near`: a file beside the shard; else an
+/// object beside it in its store, of whose headers fewer are compared.
+[[nodiscard]] buffer build_foreign_index(const foreign_index& other, foreign_shard shard,
+                                         const std::string& name, sidecar_objects* near);
+
+/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
+[[nodiscard]] buffer index_from_dali(const foreign_shard& shard, bytes_view text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_file.hpp
+
+/// The files that hold the indexes of shards.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The name of the file that holds an index: `train-0.tar.penstock-index`.
+inline constexpr sidecar own_index{".penstock-index"};
+
+/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
+/// which hold its name; the entry has it twice.
+[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
+  return 2 * shard_size + 64 * 1024;
+}
+
+/// The index file beside a shard.
+[[nodiscard]] std::string index_path(const std::string& shard);
+/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
+/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
+/// 0.8.
+[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
+
+/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
+/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
+/// empty and there is no cache folder.
+[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
+                                          object_version object);
+
+enum class index_state { good, missing, unreadable, damaged, stale };
+
+[[nodiscard]] const char* to_text(index_state state) noexcept;
+
+/// Reads the header of an index file and nothing else.
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
+                                                              object_version expected);
+
+/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
+class loaded_index {
+ public:
+  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
+  /// because there are too many mappings, it is read instead.
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
+
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
+
+  loaded_index(const loaded_index&) = delete;
+  loaded_index& operator=(const loaded_index&) = delete;
+  ~loaded_index();
+
+  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+  /// Marks the members that are used.
+  void use(const projection& used);
+
+ private:
+  loaded_index() = default;
+
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
+
+  shard_index tables_;
+  std::vector<unsigned char> used_;  // by suffix; empty if all are used
+  bytes_view mapped_;
+  shared<const buffer> owned_;
+};
+
+/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
+/// that is not possible, for example in a folder that is not writable.
+bool keep_index(const std::string& path, bytes_view bytes) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_file.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+
+// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
+PENSTOCK_INLINE std::string cache_folder() {
+  const auto absolute = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? value : "";
+  };
+  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
+  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
+  return {};
+}
+
+PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
+  std::string digits(16, '0');
+  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
+    *at = "0123456789abcdef"[value & 15];
+  return digits;
+}
+
+// The folder for indexes with a trailing slash, or an empty text.
+PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
+  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
+  const std::string cache = cache_folder();
+  return cache.empty() ? cache : cache + "penstock/indexes/";
+}
+
+PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty()) return {};
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(shard.c_str(), nullptr), &std::free);
+  const std::string_view whole = real ? real.get() : std::string_view(shard);
+  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
+  // again.
+  const std::uint64_t one = fingerprint().add("index", whole).value();
+  const std::uint64_t two = fingerprint().add("cache", whole, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
+                                            object_version object) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty() || object.stamp == 0) return {};
+  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
+  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
+  switch (state) {
+    case index_state::good:
+      return "is valid";
+    case index_state::missing:
+      return "does not exist";
+    case index_state::unreadable:
+      return "cannot be read";
+    case index_state::damaged:
+      return "is damaged, or was written by another version";
+    case index_state::stale:
+      return "was made for another state of the shard";
+  }
+  return "";
+}
+
+// An open index file and its size.
+struct opened_index {
+  owned_descriptor number;
+  std::uint64_t size = 0;
+  index_state state = index_state::good;
+
+  explicit opened_index(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (number.get() < 0) {
+      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
+    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      state = index_state::unreadable;
+    } else {
+      size = static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+};
+
+PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
+                                                                object_version expected) {
+  const opened_index file_of_index(path);
+  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
+  std::array<std::byte, index_header::size> head;
+  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
+    return {index_state::damaged, {}};
+  const auto header = index_header::load(head);
+  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
+  if (object_version{header->shard_size, header->shard_stamp} != expected)
+    return {index_state::stale, *header};
+  return {index_state::good, *header};
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
+  const opened_index file_of_index(path);
+  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const auto size = static_cast<std::size_t>(file_of_index.size);
+  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
+  if (where != MAP_FAILED) {
+    const bytes_view mapped(static_cast<const std::byte*>(where), size);
+    made->mapped_ = mapped;
+    return checked(std::move(made), mapped);
+  }
+  shared<buffer> copy(new buffer(size));
+  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
+  return from_buffer(std::move(copy));
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const bytes_view view = bytes->view();
+  made->owned_ = std::move(bytes);
+  return checked(std::move(made), view);
+}
+
+PENSTOCK_INLINE loaded_index::~loaded_index() {
+  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
+                                                                    bytes_view bytes) {
+  const auto tables = shard_index::over(bytes);
+  if (!tables) return nullptr;
+  made->tables_ = *tables;
+  return made;
+}
+
+PENSTOCK_INLINE void loaded_index::use(const projection& used) {
+  if (used.everything()) return;
+  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
+  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
+    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
+  tables_.use(used_.data());
+}
+
+// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
+PENSTOCK_INLINE void make_folders_of(const std::string& path) {
+  struct stat status {};
+  const std::size_t last = path.find_last_of('/');
+  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
+  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
+    ::mkdir(path.substr(0, end).c_str(), 0700);
+}
+
+PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
+  try {
+    make_folders_of(path);
+    output_file out(path);
+    out.write(bytes);
+    out.commit();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) { throw disagreement{detail::text(what)}; }
+
+PENSTOCK_INLINE buffer build_foreign_index(const foreign_index& other, foreign_shard shard,
+                                           const std::string& name, sidecar_objects* near) {
+  const std::string path = other.file.of(name);
+  const std::string both = detail::text({"the ", other.program, " index ", path, " of the shard ", name});
+  shard.version = shard.session.version(shard.id);
+  const std::uint64_t maximum = max_index_bytes(shard.version.size);
+  std::optional<buffer> bytes;
+  if (near != nullptr) {
+    shard.checks = stored_index_checks;
+    std::string why;
+    bytes = near->read(shard.id, other.file, maximum, &why);
+    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(name);
+  } else {
+    try {
+      bytes = read_whole_file(path, maximum, "the index of this shard");
+    } catch (const error& e) {
+      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                  {both, " cannot be used: ", e.message()})
+          .in_file(name);
+    }
+  }
+  try {
+    return other.translate(shard, bytes->view());
+  } catch (const disagreement& d) {
+    throw error(errc::format, {both, " ", d.text}).in_file(name);
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
+
+// What an index says about a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  // empty if the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  // the members of one line form a sample
+};
+
+// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
+ public:
+  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
+  }
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
+
+ private:
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
+    return value;
+  }
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree({"ends within line ", line_});
+      }
+      if (m.data % tar::block_size != 0 || m.data == 0)
+        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
+                  ", and the shard has ", shard_size_, " bytes"});
+      // a header lies between two members, so the shard's size bounds their number
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
+        disagree({"has members that overlap, or are out of order, in line ", line_});
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree({"has no member in line ", line_});
+  }
+
+  std::string_view rest_;
+  std::uint64_t shard_size_;
+  std::uint64_t line_ = 0;
+  bool named_ = false;
+  std::vector<foreign_member> members_;
+};
+
+class dali_check : private foreign_check {
+ public:
+  using foreign_check::foreign_check;
+
+  [[nodiscard]] buffer index(std::string_view text) {
+    const dali_lines lines(text, shard.version.size);
+    if (lines.named())
+      by_names(lines.members());
+    else
+      by_headers(lines.members());
+    return builder.finish(shard.version);
+  }
+
+ private:
+  static constexpr std::string_view in_line = " in line ";
+
+  // A line is a sample: members that WebDataset skips are not part of it.
+  void add(const shard_member& m, const foreign_member& said) {
+    const std::uint64_t before = builder.met();
+    builder.add(m);
+    const bool another = builder.met() != before;
+    if (another == (said.line == line_)) {
+      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
+                said.line});
+    }
+    line_ = said.line;
+  }
+
+  void by_headers(const std::vector<foreign_member>& said) {
+    std::size_t next = 0;
+    tar::member_scan found = members();
+    for (shard_member m; found.next(m);) {
+      const bool listed = next < said.size() && said[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        continue;
+      }
+      if (!listed || said[next].size != m.size) {
+        const bool more = next < said.size();
+        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
+                  more ? in_line : "", more ? piece(said[next].line) : piece("")});
+      }
+      add(m, said[next]);
+      ++next;
+    }
+    builder.note_unended(found.unended());
+    if (next < said.size())
+      disagree({"has a member", in_line, said[next].line, " that the shard does not have there"});
+  }
+
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader in(shard.session, shard.id, shard.version.size, shard.pace);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
+      add(m, said);
+      kept.push_back(&said);
+    }
+    const std::size_t places = shard.checks + 1;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
+
+  // Checks the header before a member's bytes. The name may be in a separate header before that one.
+  void check(header_reader& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
+    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
+    if (good) {
+      const auto stored = tar::number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      tar::header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
+                ", and the shard does not have it there"});
+    }
+  }
+
+  // Checks that no member of a sample lies before the first member or after the last.
+  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
+    tar::member_walk walk(tar::walk_input::of(in), shard.extension_limit);
+    shard_member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first && (kept.empty() || found.data != kept.front()->data))
+      disagree({"does not have the first member of the shard, '", found.path, "'"});
+    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
+    builder.note_unended(kept.empty() && walk.unended());
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
+    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
+    builder.note_unended(walk.unended());
+  }
+
+  std::uint64_t line_ = 0;  // of the last sample
+  std::string path_;
+};
+
+PENSTOCK_INLINE buffer index_from_dali(const foreign_shard& shard, bytes_view text) {
+  return dali_check(shard).index(text_of(text));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/dali_index.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+inline constexpr foreign_index dali_file{"DALI", {".idx", true}, &index_from_dali, &build_foreign_index};
+}  // namespace detail
+
+/// The indexes that DALI's `wds2idx` writes beside shards, `train-0.idx` for `train-0.tar`, as the policy of
+/// `webdataset`.
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///     auto any = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
+///
+/// Version v1.2 names all members, so only a few headers are read: the first, the last and 62 between them,
+/// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared.
+/// Source: DALI, wds2idx.py and webdataset_loader.cc.
+inline constexpr index_policy dali_index{detail::own_index_use::none, &detail::dali_file};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/dataset_format.hpp
 
 namespace penstock::inline v0_1 {
@@ -54225,6 +55940,244 @@ template <class Sources, class T, class... Rest, class Is, class Make>
 }
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The parts of an absolute URL of an object, as `parse_url` makes them.
+///
+/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
+struct url {
+  std::string scheme;      ///< http, https or s3
+  std::string host;        ///< in lower case; an IPv6 address without its brackets
+  std::uint16_t port = 0;  ///< 0: the scheme's own
+  std::string path;        ///< begins with '/', percent-encoded as it was given
+  std::string query;       ///< without its '?', as it was given
+
+  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
+  [[nodiscard]] std::uint16_t port_number() const noexcept;
+  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
+  [[nodiscard]] std::string authority() const;
+  /// Path and query, as the first line of a request shows them.
+  [[nodiscard]] std::string target() const;
+  /// The whole URL, its query included.
+  [[nodiscard]] std::string text() const;
+  /// The whole URL for messages: a query is shown as `?...`.
+  [[nodiscard]] std::string without_secrets() const;
+  /// Whether scheme, host and port are equal, so that one connection can serve both.
+  [[nodiscard]] bool same_origin(const url& other) const noexcept;
+
+  friend bool operator==(const url&, const url&) = default;
+};
+
+/// Takes an absolute URL of an object apart.
+///
+///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
+///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
+///
+/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
+/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
+/// is; an empty path becomes "/"; everything else stays as it was given.
+/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
+/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
+/// percent-encoded.
+/// No message shows a user, a password or a query.
+/// Source: RFC 3986; the host is what the Domain Name System can resolve.
+[[nodiscard]] url parse_url(std::string_view text);
+
+/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
+/// Errors: those of `parse_url`.
+/// Source: RFC 3986, 5.2.
+[[nodiscard]] url resolve(const url& base, std::string_view location);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::urls {
+
+inline constexpr std::size_t longest = 32'768;
+
+/// The functions of <cctype> depend on the locale.
+constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_hex(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
+  constexpr std::size_t maximum = 200;
+  std::string line = without_secrets(text);
+  if (line.size() > maximum) line.replace(maximum, std::string::npos, "...");
+  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
+  line = "the URL \"" + line + "\" ";
+  append(line, why);
+  return error(errc::argument, line);
+}
+
+/// Throws unless each character may stand in a path, or in a query.
+inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const char c = part[i];
+    if (c == '%') {
+      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
+        throw refused(text,
+                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
+      i += 2;
+    } else if (!is_letter(c) && !is_digit(c) &&
+               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
+               !(is_query && c == '?')) {
+      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
+                           " that no URL may have; percent-encode it, a space as %20"});
+    }
+  }
+}
+
+inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
+  std::uint32_t value = 0;
+  for (const char c : digits) {
+    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
+    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
+  }
+  if (value > 65'535 || (value == 0 && !digits.empty()))
+    throw refused(text, {"has a port that is not between 1 and 65535"});
+  return static_cast<std::uint16_t>(value);
+}
+
+inline void set_authority(url& into, std::string_view text, std::string_view authority) {
+  if (authority.find('@') != std::string_view::npos)
+    throw refused(
+        text,
+        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
+         "where no message can show them"});
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    std::array<unsigned char, 16> address{};
+    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
+    const bool digits = std::all_of(into.host.begin(), into.host.end(),
+                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
+    if (end == std::string_view::npos || !digits ||
+        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
+      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
+    port = authority.substr(end + 1);
+    if (!port.empty() && port.front() != ':')
+      throw refused(text, {"has something between its host and its path"});
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const std::size_t colon = authority.find(':');
+    into.host = authority.substr(0, colon);
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+    if (port.find(':') != std::string_view::npos)
+      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
+    if (into.host.empty()) throw refused(text, {"names no host"});
+    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
+    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
+      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
+    });
+    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
+      throw refused(
+          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
+  }
+  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
+  into.port = to_port(text, port);
+}
+
+/// Where a scheme ends, its colon; npos if the text begins with none.
+inline std::size_t end_of_scheme(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
+    if (!is_letter(text[i]) &&
+        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
+      return std::string_view::npos;
+  }
+  return std::string_view::npos;
+}
+
+/// A path without its segments "." and "..": RFC 3986, 5.2.4.
+inline std::string without_dots(std::string_view path) {
+  std::string result;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/', 1), path.size());
+    const std::string_view segment = path.substr(0, end);  // with the slash before it
+    path.remove_prefix(end);
+    if (segment == "/." || segment == "/..") {
+      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
+      if (path.empty()) result += '/';
+    } else {
+      result += segment;
+    }
+  }
+  return result.empty() ? "/" : result;
+}
+
+}  // namespace detail::urls
+
+PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
+  if (port != 0) return port;
+  return scheme == "http" ? 80 : 443;
+}
+PENSTOCK_INLINE std::string url::authority() const {
+  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
+  return line;
+}
+PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
+PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
+PENSTOCK_INLINE std::string url::without_secrets() const {
+  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
+}
+PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
+  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
+}
+
+PENSTOCK_INLINE url parse_url(std::string_view text) {
+  namespace urls = detail::urls;
+  if (text.size() > urls::longest)
+    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
+  const std::size_t colon = urls::end_of_scheme(text);
+  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
+    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
+  url made;
+  made.scheme = text.substr(0, colon);
+  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
+  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
+    throw urls::refused(text, {"has another scheme than http, https and s3"});
+  std::string_view rest = text.substr(colon + 3);
+  if (rest.find('#') != std::string_view::npos)
+    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
+  const std::size_t question = std::min(rest.find('?'), rest.size());
+  if (question != rest.size()) made.query = rest.substr(question + 1);
+  rest = rest.substr(0, question);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  urls::set_authority(made, text, rest.substr(0, slash));
+  made.path = slash == rest.size() ? "/" : rest.substr(slash);
+  urls::check_characters(text, made.path, false);
+  urls::check_characters(text, made.query, true);
+  return made;
+}
+
+PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
+  namespace urls = detail::urls;
+  location = location.substr(0, location.find('#'));
+  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
+  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
+  if (location.empty()) return base;
+  const std::size_t question = std::min(location.find('?'), location.size());
+  std::string path(location.substr(0, question));
+  if (path.empty())
+    path = base.path;
+  else
+    path =
+        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
+  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/dataset_format.ipp
@@ -55366,6 +57319,53 @@ class stored_array : public Shape {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/records/coming_samples.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
+/// is known and they lie close together.
+struct coming_sample {
+  struct stretch {
+    std::uint64_t begin = 0, size = 0;
+  };
+  manifest::place place;
+  stretch bytes;
+
+  [[nodiscard]] std::uint64_t index() const noexcept { return place.first + place.sample; }
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
+ public:
+  static constexpr std::size_t capacity = 64;
+
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample; there must be room for it.
+  const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
+  [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
+  [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
+  /// kept in memory, or are in the file of the sample before them.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index() != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return &all_[i];
+  }
+
+ private:
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/records/record_sample.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -55822,11 +57822,12 @@ class open_records {
         }
   }
   /// From the first to the last byte that is used, if they lie close together; else nothing.
-  [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
     const index_type* const index = indexes_.find(at.shard);
     if (index == nullptr || unread_) return {};
     const extent all = extent_of(*index, at.sample);
-    return all.dense() ? value_place{all.begin, all.end - all.begin} : value_place{};
+    if (!all.dense()) return {};
+    return {all.begin, all.end - all.begin};
   }
 
  private:
@@ -55869,11 +57870,228 @@ struct layout_of_format {
 template <own_layout Format>
 struct layout_of_format<Format> : Format {};
 
+/// The files of a plan with their storage: one that has `stored` says it itself.
+template <class Layout, class Storage>
+struct files_of_layout {
+  using type = stored_in<typename Layout::files, Storage>;
+};
+template <class Layout, class Storage>
+  requires requires { typename Layout::template stored<Storage>; }
+struct files_of_layout<Layout, Storage> {
+  using type = typename Layout::template stored<Storage>;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/record_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
+/// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
+///
+///   Opened(files, used)            `files` is shared, `used` are the fields that are
+///   worker, element                the state of one worker, and the type of samples
+///   enter(session, shard, worker)  optional: a worker's next samples are in this file
+///   open(session, place, worker)   the sample at a place
+///   reads()                        whether files are looked at, and must be compared with those of the plan first
+///   needs_confirm(worker)          whether the session must confirm what it showed
+///   add_context(error, session, place, worker)
+///   key(session, place)
+///   ranges(session, object, place, sink)
+///   bytes_per_sample()
+///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
+///   end_reads()                    optional: ends reads of its own
+///   glance(place), look_up(place)  the first one optional, the second one, too: prefetches what says where a sample
+///                                  is, and what that leads to
+///   seen(place)                    with these: the bytes of the sample that are used
+template <class Files, class Opened>
+class record_reader {
+  using session_type = typename decltype(Files::where)::session;
+
+  static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
+  static constexpr bool glances = prefetching_session<session_type> &&
+                                  requires(const Opened& kept, manifest::place at) { kept.glance(at); };
+  static constexpr bool enters =
+      requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
+        kept.enter(session, std::size_t{}, w);
+      };
+  struct no_samples {};
+
+ public:
+  using element = typename Opened::element;
+  struct worker : Opened::worker {
+    manifest::place place;      // of the current sample
+    std::uint64_t samples = 0;  // of its file
+    [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+  };
+  static constexpr reader_traits traits = {.latency = latent_session<session_type>,
+                                           .plans_reads = planning_session<session_type>,
+                                           .in_memory = glances};
+
+  record_reader(shared<const Files> files, const projection& used)
+      : files_(std::move(files)),
+        session_(files_->where.connect()),
+        seen_(files_->versions.size()),
+        kept_(files_, used) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    if constexpr (!enters) {
+      w.place = locate(w, p.index);
+    } else {
+      if (p.index - w.place.first >= w.samples) move_to(w, p.index);
+      w.place.sample = p.index - w.place.first;
+    }
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open(session_, w.place, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+  }
+
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept
+    requires glances
+  {
+    w.coming.clear();
+    for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
+      if (p.index >= files_->shards.samples()) break;  // told when it is asked for
+      kept_.glance(w.coming.add(files_->shards.locate(p.index)));
+    }
+    if constexpr (requires(manifest::place at) { kept_.look_up(at); })
+      for (const coming_sample& one : w.coming.all()) kept_.look_up(one.place);
+    for (coming_sample& one : w.coming.all()) one.bytes = kept_.seen(one.place);
+  }
+  /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept
+    requires glances
+  {
+    const std::span<const coming_sample> all = w.coming.all();
+    if (i < all.size() && all[i].bytes.size != 0)
+      session_.prefetch(files_->object(all[i].place.shard), all[i].bytes.begin,
+                        std::min(maximum, all[i].bytes.size));
+  }
+
+  /// The key of a sample, such as "train.beton:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    return kept_.key(session_, files_->locate(index));
+  }
+  /// The file of a sample.
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return files_->path(files_->locate(index).shard);
+  }
+  /// The bytes of a sample that are used.
+  template <class Sink>
+  void ranges(std::uint64_t index, Sink&& sink) const {
+    if (index >= files_->shards.samples()) return;  // told when it is asked for
+    const manifest::place place = files_->shards.locate(index);
+    kept_.ranges(session_, files_->object(place.shard), place, sink);
+  }
+  /// Those of `count` consecutive samples.
+  template <class Sink>
+  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+    while (count != 0) {
+      const manifest::place place = files_->locate(index);
+      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
+      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
+      index += here;
+      count -= here;
+    }
+  }
+  /// Loads the missing indexes of the samples' files, several at once.
+  void get_ready(std::span<const position> samples) const
+    requires loads
+  {
+    kept_.indexes().get_ready(session_, samples);
+  }
+  [[nodiscard]] bool is_ready() const noexcept
+    requires loads
+  {
+    return kept_.indexes().are_ready();
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept {
+    if constexpr (requires { kept_.end_reads(); }) kept_.end_reads();
+    end_reads(session_);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+ private:
+  [[nodiscard]] manifest::place locate([[maybe_unused]] worker& w, std::uint64_t index) const {
+    if constexpr (glances)
+      if (const coming_sample* const known = w.coming.take(index)) return known->place;
+    return files_->locate(index);
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    w.samples = 0;
+    w.place = locate(w, index);
+    kept_.enter(session_, w.place.shard, w);
+    w.samples = files_->shards.shards()[w.place.shard].samples;
+  }
+
+  // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t which) const {
+    if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+      return;
+    files_->compare(session_, which);
+    seen_[which].store(true, std::memory_order_relaxed);
+  }
+
+  shared<const Files> files_;
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+  Opened kept_;
+};
+
+/// A source of files that `record_reader` reads, from which `Source` is derived: `record_files`,
+/// `webdataset`.
+template <class Files, class Opened, class Source>
+class record_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Opened::element;
+  using reader = record_reader<Files, Opened>;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
+  /// Where files begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return files_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// Covers each file's name, size and records, and what the format says of its content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  /// A reader that reads as little as it can of fields that are not used.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
+
+ protected:
+  explicit record_source(shared<const Files> files) noexcept : files_(std::move(files)) {}
+  [[nodiscard]] const Files& known() const noexcept { return *files_; }
+
+ private:
+  shared<const Files> files_;
+};
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/record_files.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class Source, class Own>
+using given_or = std::conditional_t<std::is_void_v<Source>, Own, Source>;
+template <class Layout, class Storage, class Source>
+using source_of_layout = record_source<typename files_of_layout<Layout, Storage>::type,
+                                       typename Layout::template opened<typename Storage::session>, Source>;
+}  // namespace detail
 
 /// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
 /// are read by it, too.
@@ -55898,173 +58116,37 @@ namespace penstock::inline v0_1 {
 ///
 /// A source that says more of its files derives from it, and names itself as `Source`.
 template <class Format, storage Storage, class Source = void>
-class record_files : public opens_as_plan<
-                         std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
+class record_files
+    : public detail::source_of_layout<detail::layout_of_format<detail::format_or_none<Format>>, Storage,
+                                      detail::given_or<Source, record_files<Format, Storage>>> {
   static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
   using layout = detail::layout_of_format<detail::format_or_none<Format>>;
-  using session_type = typename Storage::session;
-  using files = detail::stored_in<typename layout::files, Storage>;
-  using opened = typename layout::template opened<session_type>;
+  using files = typename detail::files_of_layout<layout, Storage>::type;
 
  public:
-  using penstock_part = source_tag;
-  using element = typename opened::element;
   static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
 
-  /// A run's reader: a session, and what the format keeps for a run.
-  class reader {
-    static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
-    static constexpr bool glances = prefetching_session<session_type> &&
-                                    requires(const opened& kept, manifest::place at) { kept.glance(at); };
-    static constexpr bool enters =
-        requires(const opened& kept, session_type& session, typename opened::worker& w) {
-          kept.enter(session, std::size_t{}, w);
-        };
-    struct coming_sample {
-      manifest::place place;
-      value_place bytes;
-    };
-    struct coming_samples {
-      std::array<coming_sample, 64> all{};
-      std::size_t count = 0;
-    };
-    struct no_samples {};
-
-   public:
-    struct worker : opened::worker {
-      manifest::place at;         // of the current sample
-      std::uint64_t samples = 0;  // of its file
-      [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)),
-          session_(files_->where.connect()),
-          seen_(files_->versions.size()),
-          kept_(files_, used) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      if constexpr (!enters) {
-        w.at = files_->locate(p.index);
-      } else {
-        if (p.index - w.at.first >= w.samples) move_to(w, p.index);
-        w.at.sample = p.index - w.at.first;
-      }
-      if (kept_.reads()) check(w.at.shard);
-      try {
-        sink(kept_.open(session_, w.at, w));
-        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
-      } catch (error& e) {
-        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
-        kept_.add_context(e, session_, w.at, w);
-        throw;
-      }
-    }
-
-    /// Finds the samples that come next, up to 64, and prefetches what says where they are.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires glances
-    {
-      auto& coming = w.coming;
-      coming.count = std::min(next.size(), coming.all.size());
-      const std::uint64_t samples = files_->shards.samples();
-      for (std::size_t i = 0; i < coming.count; ++i)
-        if (next[i].index < samples) kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
-      for (std::size_t i = 0; i < coming.count; ++i)
-        coming.all[i].bytes = next[i].index < samples ? kept_.seen(coming.all[i].place) : value_place{};
-    }
-    /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                               std::uint64_t maximum) const noexcept
-      requires glances
-    {
-      if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
-      const coming_sample& one = w.coming.all[i];
-      session_.prefetch(files_->object(one.place.shard), one.bytes.begin, std::min(maximum, one.bytes.size));
-    }
-
-    /// The key of a sample in its file, such as "train.beton:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      return kept_.key(session_, files_->locate(index));
-    }
-    /// The bytes of a sample that are used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;  // told when it is asked for
-      const manifest::place place = files_->shards.locate(index);
-      kept_.ranges(session_, files_->object(place.shard), place, sink);
-    }
-    /// Loads the missing indexes of the samples' files, several at once.
-    void get_ready(std::span<const position> samples) const
-      requires loads
-    {
-      kept_.indexes().get_ready(session_, samples);
-    }
-    [[nodiscard]] bool is_ready() const noexcept
-      requires loads
-    {
-      return kept_.indexes().are_ready();
-    }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
-
-   private:
-    void move_to(worker& w, std::uint64_t index) const {
-      w.samples = 0;
-      w.at = files_->locate(index);
-      kept_.enter(session_, w.at.shard, w);
-      w.samples = files_->shards.shards()[w.at.shard].samples;
-    }
-
-    // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
-    void check(std::size_t which) const {
-      if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
-        return;
-      files_->compare(session_, which);
-      seen_[which].store(true, std::memory_order_relaxed);
-    }
-
-    shared<const files> files_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::fixed_array<std::atomic<bool>> seen_;
-    opened kept_;
-  };
-
-  record_files(Format format, Storage where) : files_(made(format, std::move(where))) {}
+  record_files(Format format, Storage where) : record_files::record_source(made(format, std::move(where))) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   record_files(Format format, const Text& pattern)
       : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  /// Where files begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size and records, and what the format says of its content.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const
     requires requires(const files& known) { known.fields().size(); }
   {
     std::vector<source_field> made;
-    for (const auto& one : files_->fields()) made.push_back({one.name, std::string(detail::type_of(one))});
+    for (const auto& one : this->known().fields())
+      made.push_back({one.name, std::string(detail::type_of(one))});
     return made;
   }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
-
- protected:
-  [[nodiscard]] const files& known() const noexcept { return *files_; }
 
  private:
   [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
     const storage_facts facts = facts_of(where);
-    if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
+    if constexpr (!std::same_as<files, detail::stored_in<typename layout::files, Storage>>) {
+      return shared<const files>(new const files(std::move(where), format));
+    } else if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
       typename layout::files known(format, facts);
       return shared<const files>(new const files(std::move(where), std::move(known)));
     } else {
@@ -56073,8 +58155,6 @@ class record_files : public opens_as_plan<
       return shared<const files>(new const files(std::move(where), std::move(known)));
     }
   }
-
-  shared<const files> files_;
 };
 
 template <class Format, storage Storage>
@@ -58049,23 +60129,6 @@ struct token_files : known_files {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/files/little_endian.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Reads a little-endian number at an offset that the caller has checked.
-template <std::unsigned_integral N>
-[[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
-  N value = 0;
-  for (std::size_t i = 0; i < sizeof(N); ++i)
-    value = static_cast<N>(value | static_cast<N>(std::to_integer<N>(bytes[at + i]) << (8 * i)));
-  return value;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/rows/token_files.ipp
 
 namespace penstock::inline v0_1 {
@@ -58091,7 +60154,7 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   if (head.size() < 4) throw fail("the file ends within the header of an llm.c file", size);
-  const auto number = [head](std::size_t i) { return little_endian<std::uint32_t>(head, 4 * i); };
+  const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == (wide ? narrow_magic : wide_magic))
     throw fail(text({"the llm.c file holds tokens of another width; ask for ",
@@ -58121,7 +60184,8 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
 PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const std::string& path,
                                       token_type type) {
   if (head.size() >= 8) {
-    const auto magic = little_endian<std::uint32_t>(head, 0), version = little_endian<std::uint32_t>(head, 4);
+    const auto magic = load_little<std::uint32_t>(head.data()),
+               version = load_little<std::uint32_t>(head.data() + 4);
     if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
       throw error(errc::format,
                   "the file begins with the header of an llm.c file, which is not tokens; read it "
@@ -58158,7 +60222,7 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
     std::array<std::byte, 4> four;
     session.read(object, offset, four);
-    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
+    return std::uint64_t{load_little<std::uint32_t>(four.data())};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -58180,12 +60244,12 @@ class megatron_index {
   megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
       throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
-    const auto version = little_endian<std::uint64_t>(bytes, 9);
+    const auto version = load_little<std::uint64_t>(bytes.data() + 9);
     if (version != 1)
       throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = little_endian<std::uint64_t>(bytes, 18);
-    bounds_ = little_endian<std::uint64_t>(bytes, 26);
+    sequences_ = load_little<std::uint64_t>(bytes.data() + 18);
+    bounds_ = load_little<std::uint64_t>(bytes.data() + 26);
     const std::uint64_t room = bytes.size() - head;
     // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
@@ -58220,8 +60284,8 @@ class megatron_index {
     };
     close(0);
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = little_endian<std::uint32_t>(bytes_, at(head + 4 * i));
-      const auto offset = little_endian<std::uint64_t>(bytes_, at(head + 4 * sequences_ + 8 * i));
+      const auto length = load_little<std::uint32_t>(bytes_.data() + at(head + 4 * i));
+      const auto offset = load_little<std::uint64_t>(bytes_.data() + at(head + 4 * sequences_ + 8 * i));
       if (length > 0x7fffffffu || offset != tokens * type.width)
         throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
                    head + 4 * sequences_ + 8 * i);
@@ -58247,7 +60311,7 @@ class megatron_index {
   }
   [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
   [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept {
-    return little_endian<std::uint64_t>(bytes_, at(bounds_at() + 8 * i));
+    return load_little<std::uint64_t>(bytes_.data() + at(bounds_at() + 8 * i));
   }
   static std::string_view type_name(unsigned code) noexcept {
     constexpr std::string_view names[] = {"uint8", "int8",    "int16",   "int32",
@@ -58561,572 +60625,6 @@ template <token_value T, class Window>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/sidecar.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How the name of a file that lies beside an object is made of the object's name.
-///
-///     const bool added = sidecar{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
-///     const bool put_instead = sidecar{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
-struct sidecar {
-  std::string_view suffix;  ///< a constant: the text must outlive the value
-  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
-  /// leading one.
-  bool instead = false;
-
-  [[nodiscard]] std::string of(std::string_view name) const;
-  friend bool operator==(const sidecar&, const sidecar&) = default;
-};
-
-/// A storage that can name the files beside its objects.
-///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
-///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
-///                                   storage
-template <class S>
-concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
-  { s.sidecars(which) } -> std::same_as<S>;
-};
-
-inline std::string sidecar::of(std::string_view name) const {
-  if (instead) {
-    const std::size_t slash = name.rfind('/');
-    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
-    name = name.substr(0, name.find('.', second));
-  }
-  return std::string(name).append(suffix);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/sidecar_objects.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
-/// at their first use. The storage must outlive it.
-class sidecar_objects {
- public:
-  /// Of a storage whose sidecars cannot be reached: there are none.
-  sidecar_objects() = default;
-  template <storage Storage>
-  explicit sidecar_objects([[maybe_unused]] const Storage& where) {
-    if constexpr (sidecar_storage<Storage>) {
-      if (is_local(where)) return;
-      storage_ = &where;
-      connect_ = connected_to<Storage>;
-    }
-  }
-  sidecar_objects(const sidecar_objects&) = delete;
-  sidecar_objects& operator=(const sidecar_objects&) = delete;
-  ~sidecar_objects();
-
-  /// All bytes of a sidecar of an object. Nothing if it cannot be had: reading it fails with errc::io that
-  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let
-  /// everybody list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs
-  /// means that there is none; what may pass is thrown, with the sidecar's name. Any thread.
-  [[nodiscard]] std::optional<buffer> read(object_id object, sidecar which, std::uint64_t maximum,
-                                           std::string* why = nullptr);
-
-  /// Ends what is being read, and lets reads that begin later fail.
-  void end_reads() noexcept;
-
- private:
-  struct connection {
-    sidecar which;
-    session_view session;
-    void (*end)(void* owner) noexcept;
-    shared<void> owner;
-  };
-  template <class Storage>
-  struct opened {
-    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
-    Storage where;
-    typename Storage::session session;
-  };
-  template <class Storage>
-  [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
-    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
-    const session_view session(made->session);
-    return {which, session,
-            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
-            std::move(made)};
-  }
-  [[nodiscard]] session_view session_of(sidecar which);
-
-  const void* storage_ = nullptr;
-  connection (*connect_)(const void* where, sidecar which) = nullptr;
-  std::mutex mutex_;
-  std::vector<connection> open_;
-  bool ended_ = false;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/sidecar_objects.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE sidecar_objects::~sidecar_objects() = default;
-
-PENSTOCK_INLINE std::optional<buffer> sidecar_objects::read(object_id object, sidecar which,
-                                                            std::uint64_t maximum, std::string* why) {
-  if (connect_ == nullptr) {
-    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
-    return std::nullopt;
-  }
-  try {
-    const session_view session = session_of(which);
-    const std::uint64_t size = session.size(object);
-    if (size > maximum) {
-      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
-      return std::nullopt;
-    }
-    buffer bytes(to_size(size));
-    session.read(object, 0, bytes.span());
-    return bytes;
-  } catch (const error& e) {
-    if (e.code() != errc::io || !e.recurs()) throw;
-    if (why != nullptr) *why = e.message();
-    return std::nullopt;
-  }
-}
-
-PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
-  const std::scoped_lock held(mutex_);
-  if (ended_) throw error(errc::stopped, "the run was stopped");
-  for (const connection& one : open_)
-    if (one.which == which) return one.session;
-  return open_.emplace_back(connect_(storage_, which)).session;
-}
-
-PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
-  const std::scoped_lock held(mutex_);
-  ended_ = true;
-  for (const connection& one : open_) one.end(one.owner.get());
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/index_policy.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a source obtains the indexes of its shards.
-///
-///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
-///               otherwise builds the index and keeps it in the user's cache folder, `$XDG_CACHE_HOME/penstock`
-///               or `~/.cache/penstock`, under a hash of the shard's path. Without a cache folder that can be
-///               written, the index stays in memory
-///   keep        like `cache`, but a new index goes into `<shard>.penstock-index`, or stays in memory if the
-///               folder is not writable, and the cache folder is not used
-///   transient   uses `<shard>.penstock-index`, and writes no file
-///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
-///               its shard, that is an error that names both files
-///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
-///               so only a few headers are read: the first, the last and 62 between them. Version v1.1 does
-///               not, so all headers are read and compared
-///   energon     checks Megatron-Energon's index, `train-0.tar.idx`, against all headers
-///
-/// With `dali` and `energon` the other program's index must exist and agree with its shard: otherwise
-/// errc::missing or errc::format with the names of both files. The resulting index stays in memory: no file
-/// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
-/// and repeat the `.idx`.
-///
-/// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
-/// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
-/// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
-/// index is looked for there; then beside the shard in the store: `<shard>.penstock-index`, or DALI's of
-/// version v1.2; last it is built from the headers. One that was made from a copy of the shard elsewhere is
-/// compared with six of the shard's headers, as is DALI's. `transient` does the same, and writes nothing.
-/// `require` does the same, and builds nothing. A store that gives objects no stamp gets no files in the
-/// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
-/// time.
-/// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { cache, keep, transient, require, dali, energon };
-
-/// What a source does with a shard that is cut off or damaged, which shows when its index is made.
-///
-///   refuse              making the plan is an error that names the shard and the offset
-///   take_what_is_there  the samples before the damage are in the dataset, and those behind it are not: the sample
-///                       in which it lies is left out. The source's `damaged_shards()` names such shards, its
-///                       `describe()` counts them, and the ledger of `bad_samples` gets a line for each when a run
-///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
-///                       shard at all is refused
-enum class on_damaged_shard { refuse, take_what_is_there };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/header_reader.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// How much a scan reads at once. A read that follows the one before it is four times as large.
-struct scan_pace {
-  std::uint64_t smallest = 2048;
-  std::uint64_t largest = 256 * 1024;
-  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
-
-  /// For a storage whose reads have latency, where a few bytes take as long as many.
-  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
-    return {8 * 1024, 4 * 1024 * 1024, gap};
-  }
-};
-
-/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
-/// close together.
-class header_reader {
- public:
-  static constexpr bool forward = false;
-
-  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
-      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
-
-  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
-
-  /// `offset`, or the end if that is nearer.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  void fill(std::uint64_t offset, std::size_t count);
-
-  session_view session_;
-  object_id id_;
-  std::uint64_t size_;
-  scan_pace pace_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_;
-  buffer window_;
-};
-
-inline bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
-  if (count == 0) return {};
-  if (session_.views()) return session_.view(id_, offset, count);
-  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(detail::to_size(offset - begin_), count);
-}
-
-inline void header_reader::fill(std::uint64_t offset, std::size_t count) {
-  const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
-  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-  begin_ = offset;
-  session_.read(id_, offset, window_.span());
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/shard_index.hpp
-
-/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
-/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The first 128 bytes: everything a plan needs to know about a shard.
-struct index_header {
-  static constexpr std::size_t size = 128;
-  static constexpr std::string_view magic = "PENSTIDX";
-  static constexpr std::uint32_t version = 1;
-
-  std::uint64_t shard_size = 0;
-  std::uint64_t shard_stamp = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t members = 0;
-  std::uint64_t suffixes = 0;
-  std::uint64_t suffix_bytes = 0;
-  std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;       ///< bytes in all members
-  std::uint64_t content = 0;       ///< checksum of everything after the header
-  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
-  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
-  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
-
-  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
-  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
-  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
-  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
-  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
-
-  /// Whether the index was made as this choice wants it.
-  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
-    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
-  }
-
-  void store(std::byte* to) const noexcept;
-
-  /// Returns nothing if the bytes are not a header of this version, or are damaged.
-  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
-};
-
-/// The tables of an index, in place. It does not own the bytes.
-class shard_index {
- public:
-  shard_index() = default;
-
-  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
-  /// valid index.
-  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
-
-  [[nodiscard]] const index_header& header() const noexcept { return header_; }
-  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
-    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
-    return listed_first(sample);
-  }
-  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
-    return first_member(sample + 1);
-  }
-  /// Prefetches what says where a sample's members begin.
-  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
-    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
-  }
-  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
-    const std::uint32_t begin = key_begin(sample);
-    return {keys_ + begin, key_begin(sample + 1) - begin};
-  }
-  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
-    return place(member) >> 24 << block_bits_;
-  }
-  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
-    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
-  }
-  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
-  }
-  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
-    return offset(member) + size(member);
-  }
-  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
-    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
-  }
-  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
-    return suffix_text(suffix_number(member));
-  }
-  /// The suffix with this number.
-  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
-    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
-    return {suffixes_ + begin, suffix_end(number) - begin};
-  }
-
-  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
-  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
-  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
-  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
-    return used_ == nullptr || used_[suffix_number(member)] != 0;
-  }
-  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
-  template <class F>
-  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
-    while (first != end) {
-      std::uint32_t last = uses_all() ? end : first;
-      while (last != end && uses(last)) ++last;
-      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
-      first = last;
-      while (first != end && !uses(first)) ++first;
-    }
-  }
-
- private:
-  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
-  }
-  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
-  }
-  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
-  }
-  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
-    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
-  }
-
-  [[nodiscard]] bool consistent() const noexcept;
-  /// The number of members of each sample, or 0 if samples differ.
-  [[nodiscard]] std::uint32_t members_each() const noexcept;
-
-  index_header header_;
-  const std::byte* base_ = nullptr;
-  const std::byte* members_ = nullptr;
-  const std::byte* suffix_ends_ = nullptr;
-  const char* suffixes_ = nullptr;
-  const char* keys_ = nullptr;
-  const unsigned char* used_ = nullptr;
-  unsigned block_bits_ = 9;
-  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/shard_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
-  std::memset(to, 0, size);
-  std::memcpy(to, magic.data(), magic.size());
-  store_little<std::uint32_t>(to + 8, version);
-  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-  std::byte* field = to + 16;
-  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
-}
-
-PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
-  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
-  const std::byte* from = bytes.data();
-  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
-    return std::nullopt;
-  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
-  index_header h;
-  const std::byte* field = from + 16;
-  for (std::uint64_t* value :
-       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
-        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
-    *value = load_little<std::uint64_t>(field);
-    field += 8;
-  }
-  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
-  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
-      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
-    return std::nullopt;
-  }
-  // An index without samples must be empty: its tables are never read, so nothing else would
-  // notice.
-  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
-  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
-  return h;
-}
-
-PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
-  const auto header = index_header::load(bytes);
-  if (!header || bytes.size() != header->file_size()) return std::nullopt;
-  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
-  shard_index index;
-  index.header_ = *header;
-  index.base_ = bytes.data();
-  if (header->bytewise != 0) index.block_bits_ = 0;
-  index.members_ = bytes.data() + header->members_at();
-  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
-  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
-  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
-  if (!index.consistent()) return std::nullopt;
-  index.each_ = index.members_each();
-  return index;
-}
-
-PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
-  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
-  const std::uint64_t each = header_.members / header_.samples;
-  for (std::uint64_t i = 0; i < header_.samples; ++i)
-    if (listed_first(i) != i * each) return 0;
-  return static_cast<std::uint32_t>(each);
-}
-
-PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
-  if (first_member(0) != 0 || key_begin(0) != 0) return false;
-  for (std::uint64_t i = 0; i < header_.samples; ++i) {
-    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
-  }
-  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
-    return false;
-  std::uint32_t before = 0;
-  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
-    if (suffix_end(i) < before) return false;
-    before = suffix_end(i);
-  }
-  if (before != header_.suffix_bytes) return false;
-  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
-  const bool records = header_.bytewise != 0;
-  if (records && header_.members != header_.samples) return false;
-  std::uint64_t end = 0, payload = 0;
-  for (std::uint32_t i = 0; i < header_.members; ++i) {
-    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
-        size(i) > header_.shard_size - offset(i)) {
-      return false;
-    }
-    if (records && (size(i) < 4 || offset(i) < 12)) return false;
-    end = offset(i) + size(i);
-    payload += size(i);
-  }
-  return payload == header_.payload;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/shard_kind.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The default maximum size of an extension header.
-inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
-
-/// What was wrong with a shard, if the samples before it were taken.
-struct shard_damage {
-  bool found = false;
-  std::uint64_t offset = 0;
-  std::string reason;
-
-  void note(const error& e, std::uint64_t at) {
-    found = true;
-    offset = e.offset().value_or(at);
-    reason = e.message();
-  }
-};
-
-/// How the index of a shard is made.
-struct build_options {
-  bool skip_apple_double = true;
-  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
-};
-
-/// A kind of shards: how their indexes are made, and compared with them.
-struct shard_kind {
-  std::string_view source_name;  ///< the source that reads them
-  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
-
-  /// Makes the index of an object in one pass over its headers. `name` is for errors.
-  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
-                  scan_pace pace, build_options options);
-  /// Whether an index of the object's size is that of its content, as far as a few headers show.
-  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
-                 std::uint64_t extension_limit);
-  /// Whether the headers of the first and the last member are where an index of the object's size says, and
-  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
-  /// sizes in an unusual way.
-  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
-  /// Makes the index of a shard from the one of another program that `policy` names; null if there is no such
-  /// program. Null `near`: a file beside the shard; else an object beside it in its store.
-  buffer (*build_foreign)(session_view session, object_id id, const std::string& shard, index_policy policy,
-                          sidecar_objects* near, std::uint64_t extension_limit, scan_pace pace,
-                          bool skip_apple_double) = nullptr;
-  /// The same, where an index that names all members lies beside the shard in its store; nothing if none
-  /// does.
-  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, object_version shard,
-                                            sidecar_objects& near, std::uint64_t extension_limit,
-                                            scan_pace pace, bool skip_apple_double) = nullptr;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/tar/tar_shards.hpp
 
 namespace penstock::inline v0_1 {
@@ -59134,6 +60632,8 @@ namespace detail {
 
 /// WebDataset's tar archives.
 [[nodiscard]] const shard_kind& tar_shards() noexcept;
+/// The same in local files, beside which lie no indexes that were made elsewhere.
+[[nodiscard]] const shard_kind& local_tar_shards() noexcept;
 
 /// The same, read forward.
 [[nodiscard]] const stream_kind& tar_streams() noexcept;
@@ -59142,1420 +60642,6 @@ namespace detail {
 [[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
                                  std::uint64_t extension_limit = default_extension_limit, scan_pace pace = {},
                                  build_options options = {});
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/member_name.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A member of a shard that holds a file's bytes.
-struct shard_member {
-  std::string_view path;  ///< valid until the next member is requested
-  /// the offset of its first header: pax (except `g`) and long-name headers included
-  std::uint64_t header = 0;
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored without the holes
-};
-
-struct split_path {
-  std::string_view key;
-  std::string_view suffix;
-};
-
-/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
-/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
-/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
-/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
-/// feed, so after a line feed no folder may have a dot.
-/// Source: webdataset, tariterators.py, base_plus_ext.
-[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
-
-/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
-/// Source: webdataset, tariterators.py, tar_file_iterator.
-[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
-
-/// Names that every WebDataset sample already has, so that no member may have them.
-/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
-/// systems cannot keep. Source: RFC 1740, and tar of macOS.
-[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1).starts_with("._");
-}
-
-[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
-  return suffix == "__key__" || suffix == "__url__";
-}
-
-/// Whether WebDataset skips a sample that has this member.
-[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
-  return size != 0 && suffix == "__bad__";
-}
-
-[[nodiscard]] std::string lower_case(std::string_view text);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/member_name.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
-  const auto after_slash = [](std::string_view text) {
-    const std::size_t slash = text.rfind('/');
-    return slash == std::string_view::npos ? 0 : slash + 1;
-  };
-  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
-  const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
-  if (dot == base) {
-    if (base == 0) return std::nullopt;
-    const std::size_t above = after_slash(path.substr(0, base - 1));
-    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
-  }
-  return split_path{path.substr(0, dot), path.substr(dot + 1)};
-}
-
-PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
-  const std::size_t slash = path.find('/');
-  std::string_view first = path.substr(0, slash);
-  // the `$` of its regular expression also matches before a final line feed
-  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
-  if (!first.starts_with("__") || !first.ends_with("__")) return false;
-  return slash == std::string_view::npos || first.size() >= 4;
-}
-
-PENSTOCK_INLINE std::string lower_case(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lowered;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_builder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
-class index_builder {
- public:
-  /// `bytewise`: of a file of records, which begin anywhere.
-  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
-      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
-
-  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
-  void add(const shard_member& m);
-  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
-  void add_record(std::uint64_t offset, std::uint64_t size);
-
-  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
-  /// The number of samples so far, including those left out because they are marked bad.
-  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
-  /// The key of the sample that the next member may still belong to.
-  [[nodiscard]] std::string_view last_key() const noexcept {
-    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
-  }
-
-  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
-  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
-  /// sample before it.
-  void leave_out_unfinished(std::string_view next);
-
-  /// Notes whether the archive lacks the zero blocks that should end it.
-  void note_unended(bool unended) noexcept { unended_ = unended; }
-
-  /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_version shard);
-
- private:
-  struct sample {
-    std::uint32_t first;
-    std::uint32_t key;
-  };
-  struct entry {
-    std::uint64_t place;
-    std::uint64_t size;
-  };
-
-  static void check_room(std::size_t used, const char* what);
-
-  void open_sample_of(std::string_view key);
-
-  // Drops the last sample if one of its members marks it bad.
-  void leave_out_bad();
-
-  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
-  // the next number is tried first.
-  std::uint32_t number_of(const std::string& suffix);
-
-  std::vector<sample> samples_;
-  std::vector<entry> members_;
-  std::string keys_;
-  std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::uint64_t payload_ = 0;
-  std::size_t guess_ = 0;
-  std::size_t met_ = 0;
-  std::uint64_t apple_double_ = 0;
-  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_builder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
-  if (skipped_member(m.path)) return;
-  const auto parts = split_member(m.path);
-  if (!parts) return;
-  if (is_apple_double(m.path)) {
-    apple_double_ = skip_apple_double_ ? 1 : 2;
-    if (skip_apple_double_) return;
-  }
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-  const std::string lowered = lower_case(parts->suffix);
-  if (marks_bad(lowered, m.size)) bad_ = true;
-  const std::uint32_t suffix = number_of(lowered);
-  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  last_seen_[suffix] = met_;
-  check_room(members_.size(), "members");
-  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
-  payload_ += m.size;
-}
-
-PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
-  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
-  open_sample_of({});
-  check_room(members_.size(), "records");
-  members_.push_back({offset << 24 | number_of({}), size});
-  payload_ += size;
-}
-
-PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
-  leave_out_bad();
-  index_header header;
-  header.shard_size = shard.size;
-  header.shard_stamp = shard.stamp;
-  header.samples = samples_.size();
-  header.members = members_.size();
-  header.suffixes = suffixes_.size();
-  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
-  header.key_bytes = keys_.size();
-  header.payload = payload_;
-  header.unended = unended_ ? 1 : 0;
-  header.bytewise = bytewise_ ? 1 : 0;
-  header.apple_double = apple_double_;
-  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
-
-  buffer out(detail::to_size(header.file_size()));
-  std::byte* to = out.data() + index_header::size;
-  const auto put = [&to](auto value) {
-    store_little(to, value);
-    to += sizeof(value);
-  };
-  for (const sample& s : samples_) {
-    put(s.first);
-    put(s.key);
-  }
-  put(static_cast<std::uint32_t>(members_.size()));
-  put(static_cast<std::uint32_t>(keys_.size()));
-  for (const entry& m : members_) {
-    put(m.place);
-    put(m.size);
-  }
-  std::uint32_t end = 0;
-  for (const std::string& suffix : suffixes_) {
-    end += static_cast<std::uint32_t>(suffix.size());
-    put(end);
-  }
-  const auto copy = [&to](std::string_view text) {
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    to += text.size();
-  };
-  for (const std::string& suffix : suffixes_) copy(suffix);
-  copy(keys_);
-  header.content = checksum(out.view().subspan(index_header::size));
-  header.store(out.data());
-  return out;
-}
-
-PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
-  if (used >= std::numeric_limits<std::uint32_t>::max()) {
-    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
-  }
-}
-
-PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
-  leave_out_bad();
-  ++met_;
-  check_room(keys_.size() + key.size(), "bytes of keys");
-  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
-  keys_ += key;
-}
-
-PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
-  if (samples_.empty()) return;
-  const std::size_t last = members_.size() - samples_.back().first;
-  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
-    bad_ = bad_ || parts->key == last_key();
-  else if (samples_.size() > 1)
-    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
-  leave_out_bad();
-}
-
-PENSTOCK_INLINE void index_builder::leave_out_bad() {
-  if (!std::exchange(bad_, false)) return;
-  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
-  members_.resize(samples_.back().first);
-  keys_.resize(samples_.back().key);
-  samples_.pop_back();
-}
-
-PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
-  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
-  if (next < suffixes_.size() && suffixes_[next] == suffix) {
-    guess_ = next;
-    return static_cast<std::uint32_t>(next);
-  }
-  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
-  if (fresh) {
-    if (suffixes_.size() == (1u << 24))
-      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-    suffixes_.push_back(suffix);
-    last_seen_.push_back(0);
-  }
-  guess_ = found->second;
-  return found->second;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.hpp
-
-/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
-/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
-/// Format".
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::size_t block_size = 512;
-
-[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
-  return (size + 511) & ~std::uint64_t{511};
-}
-
-/// The text of a field: everything before its first NUL.
-[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
-
-/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
-/// neither, negative, or too large for a file.
-[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                        std::size_t size) noexcept;
-
-[[nodiscard]] bool is_zero(bytes_view block) noexcept;
-
-/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
-/// some old writers did.
-[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
-
-/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
-/// other things.
-void header_path(bytes_view block, std::string& path);
-
-/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
-/// bytes: without a bound a small archive could cause gigabytes of copies.
-inline constexpr std::size_t longest_name = 64 * 1024;
-
-/// A text that is known or not; forgetting it keeps its memory.
-struct known_text {
-  std::string text;
-  bool known = false;
-
-  void set(std::string_view value);
-};
-
-/// What pax records say about a member; an empty value cancels an earlier record.
-struct pax_records {
-  known_text path;
-  known_text sparse_path;
-  std::optional<std::uint64_t> size;
-  bool sparse = false;
-
-  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
-  void read(bytes_view body);
-
- private:
-  void take(std::string_view key, std::string_view value);
-};
-
-}  // namespace detail::tar
-
-namespace detail {
-
-/// Whether these first bytes of a file are those of a tar archive that is not compressed. An archive without
-/// members is zeros, as many other files are: the file's name decides then.
-[[nodiscard]] bool begins_tar(bytes_view head, bool named_tar) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
-  const std::string_view field = text_of(block.subspan(offset, size));
-  return field.substr(0, std::min(field.find('\0'), field.size()));
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                          std::size_t size) noexcept {
-  const bytes_view field = block.subspan(offset, size);
-  const auto first = static_cast<unsigned char>(field[0]);
-  std::uint64_t value = 0;
-  if ((first & 0x80u) != 0) {
-    if (first == 0xffu) return std::nullopt;  // a negative number
-    value = first & 0x7fu;
-    for (std::size_t i = 1; i < size; ++i) {
-      if (value >> 55 != 0) return std::nullopt;
-      value = value << 8 | static_cast<unsigned char>(field[i]);
-    }
-    return value;
-  }
-  std::string_view digits = text_field(block, offset, size);
-  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
-  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
-  for (const char c : digits) {
-    if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
-  }
-  return value;
-}
-
-PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
-  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
-  const auto stored = number_field(block, 148, 8);
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
-  // loops without branches, which compilers vectorise
-  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
-  for (std::size_t i = 0; i < block_size; ++i) {
-    sum += bytes[i];
-    negative += bytes[i] >> 7;
-  }
-  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
-    sum -= bytes[i];
-    negative -= bytes[i] >> 7;
-  }
-  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
-  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
-  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
-                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
-}
-
-PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
-  path.clear();
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
-    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-    path.assign(text_field(block, 345, star ? 131 : 155));
-    if (!path.empty()) path += '/';
-  }
-  path += text_field(block, 0, 100);
-}
-
-PENSTOCK_INLINE void known_text::set(std::string_view value) {
-  if (value.size() > longest_name)
-    throw error(errc::format,
-                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
-  text.assign(value);
-  known = true;
-}
-
-PENSTOCK_INLINE void pax_records::read(bytes_view body) {
-  std::string_view rest = text_of(body);
-  while (!rest.empty() && rest.front() != '\0') {
-    std::uint64_t length = 0;
-    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
-    const auto digits = static_cast<std::size_t>(end - rest.data());
-    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-        rest[detail::to_size(length) - 1] != '\n') {
-      throw error(errc::format, "a pax header holds a record whose length is wrong");
-    }
-    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
-    rest.remove_prefix(detail::to_size(length));
-    const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
-      throw error(errc::format, "a pax header holds a record without a keyword");
-    }
-    take(record.substr(0, equals), record.substr(equals + 1));
-  }
-}
-
-PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
-  if (key == "path" || key == "GNU.sparse.name") {
-    auto& mine = key == "path" ? path : sparse_path;
-    mine.known = false;
-    if (value.empty()) return;
-    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
-    mine.set(value);
-  } else if (key == "size") {
-    size.reset();
-    if (value.empty()) return;
-    std::uint64_t parsed = 0;
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-    if (problem != std::errc{} || end != value.data() + value.size() ||
-        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw error(errc::format, "a pax header gives a size that is not a number");
-    }
-    size = parsed;
-  }
-  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
-  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
-}
-
-}  // namespace detail::tar
-
-PENSTOCK_INLINE bool detail::begins_tar(bytes_view head, bool named_tar) noexcept {
-  if (head.size() < tar::block_size) return false;
-  const bytes_view block = head.first(tar::block_size);
-  return tar::is_zero(block) ? named_tar : tar::checksum_matches(block);
-}
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_walk.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-using member = shard_member;
-
-/// The input of a walk: an archive with random access, or a forward-only stream.
-struct walk_input {
-  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
-  /// the result.
-  template <class In>
-  [[nodiscard]] static walk_input of(In& in) noexcept {
-    return {&in,
-            [](void* from, std::uint64_t offset, std::size_t count) {
-              return static_cast<In*>(from)->get(offset, count);
-            },
-            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
-            In::forward};
-  }
-
-  void* archive;
-  /// Shows `count` bytes at `offset`, fewer at the end.
-  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
-  /// Moves to `offset`, and returns the offset it reached.
-  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
-  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
-  /// passed.
-  bool forward;
-};
-
-/// Walks through the headers of an archive, forward only, and reuses its memory.
-class member_walk {
- public:
-  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
-      : in_(in), extension_limit_(extension_limit) {}
-
-  /// Restarts at the beginning of an archive, or at a header in it.
-  void restart(std::uint64_t at = 0) noexcept;
-
-  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
-  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
-  /// tar archive.
-  [[nodiscard]] bool next(member& found);
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return unended_; }
-  /// Whether a header was read that is one: so it is an archive, or the beginning of one.
-  [[nodiscard]] bool found_any() const noexcept { return found_any_; }
-
-  /// Throws the error for an archive that ends within the member found last.
-  [[noreturn]] void cut_off(std::uint64_t reached) const;
-
- private:
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
-    return in_.get(in_.archive, offset, detail::to_size(count));
-  }
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
-  void extension(char type, std::optional<std::uint64_t> stored);
-
-  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
-  // next `get`.
-  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
-
-  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
-  void pass_map(bool more);
-
-  void check_end() const;
-  void forget() noexcept;
-
-  static constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - block_size;
-
-  walk_input in_;
-  std::uint64_t at_ = 0;           // of the next header
-  std::uint64_t end_of_data_ = 0;  // before the padding
-  std::uint64_t data_ = 0;
-  std::uint64_t first_ = 0;
-  pax_records everywhere_;
-  pax_records records_;  // of the next member; start as a copy of `everywhere_`
-  known_text long_path_;
-  std::string path_;
-  bool has_records_ = false;
-  bool extended_ = false;
-  bool unended_ = false;
-  bool found_any_ = false;
-  std::uint64_t extension_limit_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_walk.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
-  at_ = at;
-  end_of_data_ = at;
-  everywhere_ = {};
-  unended_ = false;
-  forget();
-}
-
-PENSTOCK_INLINE bool member_walk::next(member& found) {
-  while (true) {
-    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
-    const bytes_view block = get(at_, block_size);
-    if (block.empty() && at_ == 0) {
-      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-    }
-    if (block.empty() || (block.size() == block_size && is_zero(block))) {
-      check_end();
-      unended_ = block.empty();
-      return false;
-    }
-    if (block.size() < block_size) {
-      if (const std::string_view known = known_format(block);
-          at_ == 0 && !known.empty() && known != "a tar archive")
-        throw not_a("a tar archive", block, {});
-      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
-    }
-    if (!checksum_matches(block)) {
-      if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
-      throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
-    }
-    found_any_ = true;
-    if (!extended_) first_ = at_;
-    const char type = static_cast<char>(block[156]);
-    const auto stored = number_field(block, 124, 12);
-    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-      extension(type, stored);
-    } else if (file(block, type, stored, found)) {
-      return true;
-    }
-  }
-}
-
-PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
-  if (reached >= end_of_data_) {
-    throw error(errc::format,
-                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
-        .at_offset(data_)
-        .for_key(path_);
-  }
-  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
-                             " bytes, and ", reached - data_, " are left"})
-      .at_offset(data_)
-      .for_key(path_);
-}
-
-PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
-  if (!stored)
-    throw error(errc::format, "the size of an extension header is not a number, or is negative")
-        .at_offset(at_);
-  if (*stored > extension_limit_) {
-    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
-                              extension_limit_, "; raise it with the option extension_limit of the source"})
-        .at_offset(at_);
-  }
-  const bytes_view body = get(at_ + block_size, *stored);
-  if (body.size() < *stored)
-    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-  try {
-    if (type == 'g') {
-      everywhere_.read(body);
-    } else if (type == 'L') {
-      long_path_.set(text_field(body, 0, body.size()));
-    } else if (type != 'K') {
-      if (!has_records_) records_ = everywhere_;
-      has_records_ = true;
-      records_.read(body);
-    }
-  } catch (error& e) {
-    e.at_offset(at_);
-    throw;
-  }
-  if (type != 'g') extended_ = true;  // a global header is not part of the next member
-  const std::uint64_t behind = at_ + block_size + padded(*stored);
-  if (reach(behind) < behind)
-    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-  end_of_data_ = at_ = behind;
-}
-
-PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
-                                       member& found) {
-  header_path(block, path_);
-  const pax_records& known = has_records_ ? records_ : everywhere_;
-  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
-  if (known.sparse_path.known) {
-    path_.assign(known.sparse_path.text);
-  } else if (known.path.known) {
-    path_.assign(known.path.text);
-  } else if (long_path_.known) {
-    path_.assign(long_path_.text);
-  }
-  const auto bytes = known.size ? known.size : stored;
-  const bool sparse = type == 'S' || known.sparse;
-  data_ = at_ + block_size;
-  if (type == 'S') pass_map(block[482] != std::byte{0});
-  end_of_data_ = data_;
-  at_ = data_;
-  forget();
-  // types without data, whatever their size field says
-  if (folder || (type >= '1' && type <= '6')) return false;
-  if (!bytes) {
-    throw error(errc::format, "the size of a member is not a number, or is negative")
-        .at_offset(data_ - block_size)
-        .for_key(path_);
-  }
-  if (*bytes > maximum - data_) {
-    throw error(errc::format, "the size of a member is larger than any file")
-        .at_offset(data_ - block_size)
-        .for_key(path_);
-  }
-  end_of_data_ = data_ + *bytes;
-  at_ = data_ + padded(*bytes);
-  if (in_.forward) {
-    (void)reach(data_);  // the caller may read the member next
-  } else {
-    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
-  }
-  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
-  found = {path_, first_, data_, *bytes, sparse};
-  return true;
-}
-
-PENSTOCK_INLINE void member_walk::pass_map(bool more) {
-  while (more) {
-    const bytes_view map = get(data_, block_size);
-    if (map.size() < block_size) {
-      throw error(errc::format, "the archive is cut off within the map of a sparse file")
-          .at_offset(data_)
-          .for_key(path_);
-    }
-    more = map[504] != std::byte{0};
-    data_ += block_size;
-  }
-}
-
-PENSTOCK_INLINE void member_walk::check_end() const {
-  if (extended_ && (has_records_ || long_path_.known)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header")
-        .at_offset(first_);
-  }
-}
-
-PENSTOCK_INLINE void member_walk::forget() noexcept {
-  has_records_ = false;
-  long_path_.known = false;
-  extended_ = false;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
-/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
-/// complete tar archive.
-class member_scan {
- public:
-  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
-              scan_pace pace = {});
-  member_scan(const member_scan&) = delete;  // the walk refers to the reader
-  member_scan& operator=(const member_scan&) = delete;
-
-  /// Finds the next file; false after the last.
-  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
-  /// See `member_walk`.
-  [[nodiscard]] bool found_any() const noexcept { return walk_.found_any(); }
-
- private:
-  header_reader in_;
-  member_walk walk_;
-};
-
-inline member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
-                                std::uint64_t extension_limit, scan_pace pace)
-    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
-  const bytes_view head = in_.get(0, 4096);
-  const auto compressed = compression_of(head);
-  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
-    if (!packed_format_of(compressed).format.empty())
-      advice +=
-          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
-          "webdataset_stream to read it forward";
-    throw error(errc::format, advice).at_offset(0);
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/foreign_index.hpp
-
-/// Indexes that other programs wrote beside a shard, checked against the shard.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The number of headers that are compared with an index from a store, besides the first and the last.
-inline constexpr std::size_t stored_index_checks = 4;
-
-/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
-struct disagreement {
-  std::string text;
-};
-
-/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
-/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
-[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_version shard,
-                                     std::string_view text,
-                                     std::uint64_t extension_limit = default_extension_limit,
-                                     scan_pace pace = {}, std::size_t checks = 62,
-                                     bool skip_apple_double = true);
-/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
-/// last sample. Throws like `index_from_dali`.
-[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_version shard,
-                                        bytes_view offsets,
-                                        std::uint64_t extension_limit = default_extension_limit,
-                                        scan_pace pace = {}, bool skip_apple_double = true);
-
-/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
-/// object beside it in its store, of whose headers fewer are compared.
-[[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy, sidecar_objects* near,
-                                         std::uint64_t extension_limit = default_extension_limit,
-                                         scan_pace pace = {}, bool skip_apple_double = true);
-
-/// Makes the index of a shard from one of DALI's, version v1.2, beside it in its store, which names all
-/// members;
-/// nothing if there is none that agrees with the shard.
-[[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                        object_version shard, sidecar_objects& near,
-                                                        std::uint64_t extension_limit, scan_pace pace,
-                                                        bool skip_apple_double);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_file.hpp
-
-/// The files that hold the indexes of shards.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
-/// `train-0.tar.idx`.
-inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
-
-/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
-/// which hold its name; the entry has it twice.
-[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
-  return 2 * shard_size + 64 * 1024;
-}
-
-/// The index file beside a shard.
-[[nodiscard]] std::string index_path(const std::string& shard);
-/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
-/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
-/// 0.8.
-[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
-
-/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
-/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
-/// empty and there is no cache folder.
-[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
-                                          object_version object);
-
-enum class index_state { good, missing, unreadable, damaged, stale };
-
-[[nodiscard]] const char* to_text(index_state state) noexcept;
-
-/// Reads the header of an index file and nothing else.
-[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                              object_version expected);
-
-/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
-class loaded_index {
- public:
-  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
-  /// because there are too many mappings, it is read instead.
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
-
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
-
-  loaded_index(const loaded_index&) = delete;
-  loaded_index& operator=(const loaded_index&) = delete;
-  ~loaded_index();
-
-  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
-  /// Marks the members that are used.
-  void use(const projection& used);
-
- private:
-  loaded_index() = default;
-
-  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
-
-  shard_index tables_;
-  std::vector<unsigned char> used_;  // by suffix; empty if all are used
-  bytes_view mapped_;
-  shared<const buffer> owned_;
-};
-
-/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
-/// that is not possible, for example in a folder that is not writable.
-bool keep_index(const std::string& path, bytes_view bytes) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_file.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
-
-// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
-PENSTOCK_INLINE std::string cache_folder() {
-  const auto absolute = [](const char* name) -> std::string_view {
-    const char* value = std::getenv(name);
-    return value != nullptr && value[0] == '/' ? value : "";
-  };
-  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
-  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
-  return {};
-}
-
-PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
-  std::string digits(16, '0');
-  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
-    *at = "0123456789abcdef"[value & 15];
-  return digits;
-}
-
-// The folder for indexes with a trailing slash, or an empty text.
-PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
-  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
-  const std::string cache = cache_folder();
-  return cache.empty() ? cache : cache + "penstock/indexes/";
-}
-
-PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
-  const std::string folder = index_folder(chosen);
-  if (folder.empty()) return {};
-  std::error_code unknown;
-  std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
-  if (unknown) whole = std::filesystem::absolute(shard);
-  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
-  // again.
-  const std::uint64_t one = fingerprint().add("index", whole.native()).value();
-  const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
-  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
-}
-
-PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
-                                            object_version object) {
-  const std::string folder = index_folder(chosen);
-  if (folder.empty() || object.stamp == 0) return {};
-  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
-  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
-  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
-}
-
-PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
-  switch (state) {
-    case index_state::good:
-      return "is valid";
-    case index_state::missing:
-      return "does not exist";
-    case index_state::unreadable:
-      return "cannot be read";
-    case index_state::damaged:
-      return "is damaged, or was written by another version";
-    case index_state::stale:
-      return "was made for another state of the shard";
-  }
-  return "";
-}
-
-// An open index file and its size.
-struct opened_index {
-  owned_descriptor number;
-  std::uint64_t size = 0;
-  index_state state = index_state::good;
-
-  explicit opened_index(const std::string& path)
-      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (number.get() < 0) {
-      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
-    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      state = index_state::unreadable;
-    } else {
-      size = static_cast<std::uint64_t>(status.st_size);
-    }
-  }
-};
-
-PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                                object_version expected) {
-  const opened_index file_of_index(path);
-  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
-  std::array<std::byte, index_header::size> head;
-  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
-    return {index_state::damaged, {}};
-  const auto header = index_header::load(head);
-  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
-  if (object_version{header->shard_size, header->shard_stamp} != expected)
-    return {index_state::stale, *header};
-  return {index_state::good, *header};
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
-  const opened_index file_of_index(path);
-  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-  std::unique_ptr<loaded_index> made(new loaded_index);
-  const auto size = static_cast<std::size_t>(file_of_index.size);
-  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
-  if (where != MAP_FAILED) {
-    const bytes_view mapped(static_cast<const std::byte*>(where), size);
-    made->mapped_ = mapped;
-    return checked(std::move(made), mapped);
-  }
-  shared<buffer> copy(new buffer(size));
-  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
-  return from_buffer(std::move(copy));
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
-  std::unique_ptr<loaded_index> made(new loaded_index);
-  const bytes_view view = bytes->view();
-  made->owned_ = std::move(bytes);
-  return checked(std::move(made), view);
-}
-
-PENSTOCK_INLINE loaded_index::~loaded_index() {
-  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
-                                                                    bytes_view bytes) {
-  const auto tables = shard_index::over(bytes);
-  if (!tables) return nullptr;
-  made->tables_ = *tables;
-  return made;
-}
-
-PENSTOCK_INLINE void loaded_index::use(const projection& used) {
-  if (used.everything()) return;
-  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
-  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
-    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
-  tables_.use(used_.data());
-}
-
-// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
-PENSTOCK_INLINE void make_folders_of(const std::string& path) {
-  struct stat status {};
-  const std::size_t last = path.find_last_of('/');
-  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
-  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
-    ::mkdir(path.substr(0, end).c_str(), 0700);
-}
-
-PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
-  try {
-    make_folders_of(path);
-    output_file out(path);
-    out.write(bytes);
-    out.commit();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/foreign_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// What an index says about a member.
-struct foreign_member {
-  std::string_view suffix;
-  std::string_view path;  // empty if the index does not say
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  std::uint64_t line = 0;  // the members of one line form a sample
-};
-
-[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
-  throw disagreement{detail::text(what)};
-}
-
-// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
-class dali_lines {
- public:
-  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
-    const std::string_view first = line();
-    named_ = first.starts_with("v1.2 ");
-    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
-    const std::uint64_t samples = number(first.substr(5));
-    while (!rest_.empty()) members_of(line());
-    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
-  }
-
-  [[nodiscard]] bool named() const noexcept { return named_; }
-  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
-
- private:
-  std::string_view line() {
-    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-    const std::string_view found = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    ++line_;
-    return found;
-  }
-  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
-    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
-    const std::string_view found = text.substr(0, end);
-    text.remove_prefix(end);
-    return found;
-  }
-  [[nodiscard]] std::uint64_t number(std::string_view text) const {
-    const std::string_view digits = word(text);
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (problem != std::errc{} || end != digits.data() + digits.size())
-      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
-    return value;
-  }
-  void members_of(std::string_view text) {
-    const std::size_t before = members_.size();
-    while (true) {
-      foreign_member m;
-      m.suffix = word(text);
-      if (m.suffix.empty()) break;
-      m.data = number(word(text));
-      m.size = number(word(text));
-      m.line = line_;
-      if (named_) {
-        m.path = word(text);
-        if (m.path.empty()) disagree({"ends within line ", line_});
-      }
-      if (m.data % tar::block_size != 0 || m.data == 0)
-        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
-      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
-        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
-                  ", and the shard has ", shard_size_, " bytes"});
-      // a header lies between two members, so the shard's size bounds their number
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
-        disagree({"has members that overlap, or are out of order, in line ", line_});
-      members_.push_back(m);
-    }
-    if (members_.size() == before) disagree({"has no member in line ", line_});
-  }
-
-  std::string_view rest_;
-  std::uint64_t shard_size_;
-  std::uint64_t line_ = 0;
-  bool named_ = false;
-  std::vector<foreign_member> members_;
-};
-
-// Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
-class foreign_check {
- public:
-  foreign_check(session_view session, object_id id, object_version shard, std::uint64_t extension_limit,
-                scan_pace pace, std::size_t checks, bool skip_apple_double)
-      : session_(session),
-        id_(id),
-        shard_(shard),
-        extension_limit_(extension_limit),
-        pace_(pace),
-        checks_(checks),
-        skip_apple_double_(skip_apple_double),
-        builder_(false, skip_apple_double) {}
-
-  [[nodiscard]] buffer dali(std::string_view text) {
-    const dali_lines lines(text, shard_.size);
-    if (lines.named()) {
-      by_names(lines.members());
-    } else {
-      by_headers(lines.members());
-    }
-    return builder_.finish(shard_);
-  }
-
-  // `offsets`: the offset of each sample's first header, and the end of the last sample.
-  [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
-    const std::uint64_t samples = offsets.size() / 8 - 1;
-    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
-    std::uint64_t end = 0;
-    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (shard_member m; found.next(m);) {
-      const std::uint64_t before = builder_.met();
-      if (!belongs(m)) continue;
-      builder_.add(m);
-      end = m.data + m.size;
-      if (builder_.met() == before) continue;
-      if (before >= samples)
-        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
-      if (offset(before) != m.header)
-        disagree({"says that sample ", before, " begins at ", offset(before),
-                  ", and the shard has another one at ", m.header});
-    }
-    builder_.note_unended(found.unended());
-    if (builder_.met() != samples) {
-      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
-    }
-    if (offset(samples) < end || offset(samples) > shard_.size)
-      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
-    return builder_.finish(shard_);
-  }
-
- private:
-  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
-    return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
-           split_member(m.path);
-  }
-  static constexpr std::string_view in_line = " in line ";
-
-  // A line is a sample: members that WebDataset skips are not part of it.
-  void add(const shard_member& m, const foreign_member& said) {
-    const std::uint64_t before = builder_.met();
-    builder_.add(m);
-    const bool another = builder_.met() != before;
-    if (another == (said.line == line_)) {
-      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
-                said.line});
-    }
-    line_ = said.line;
-  }
-
-  void by_headers(const std::vector<foreign_member>& members) {
-    std::size_t next = 0;
-    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (shard_member m; found.next(m);) {
-      const bool listed = next < members.size() && members[next].data == m.data;
-      if (!belongs(m)) {
-        if (listed) ++next;
-        continue;
-      }
-      if (!listed || members[next].size != m.size) {
-        const bool more = next < members.size();
-        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
-                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
-      }
-      add(m, members[next]);
-      ++next;
-    }
-    builder_.note_unended(found.unended());
-    if (next < members.size())
-      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
-  }
-
-  void by_names(const std::vector<foreign_member>& members) {
-    header_reader in(session_, id_, shard_.size, pace_);
-    std::vector<const foreign_member*> kept;
-    for (const foreign_member& said : members) {
-      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
-      if (!belongs(m)) continue;
-      if (split_member(m.path)->suffix != said.suffix)
-        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
-      add(m, said);
-      kept.push_back(&said);
-    }
-    const std::size_t places = checks_ + 1;
-    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
-      check(in, *kept[(kept.size() - 1) * i / places]);
-    check_edges(in, kept);
-  }
-
-  // Checks the header before a member's bytes. The name may be in a separate header before that one.
-  void check(header_reader& in, const foreign_member& said) {
-    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
-    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
-    if (good) {
-      const auto stored = tar::number_field(block, 124, 12);
-      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
-      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
-      tar::header_path(block, path_);
-      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
-                                                                [](char c) { return c > ' ' && c < 127; });
-      good = good && (!plain || path_ == said.path);
-    }
-    if (!good) {
-      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
-                ", and the shard does not have it there"});
-    }
-  }
-
-  // Checks that no member of a sample lies before the first member or after the last.
-  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    tar::member_walk walk(tar::walk_input::of(in), extension_limit_);
-    shard_member found;
-    const auto next = [&] {
-      while (walk.next(found))
-        if (belongs(found)) return true;
-      return false;
-    };
-    const bool first = next();
-    if (first && (kept.empty() || found.data != kept.front()->data))
-      disagree({"does not have the first member of the shard, '", found.path, "'"});
-    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
-    builder_.note_unended(kept.empty() && walk.unended());
-    if (kept.empty()) return;
-    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
-    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
-    builder_.note_unended(walk.unended());
-  }
-
-  session_view session_;
-  object_id id_;
-  object_version shard_;
-  std::uint64_t extension_limit_;
-  scan_pace pace_;
-  std::size_t checks_;
-  bool skip_apple_double_;
-  index_builder builder_;
-  std::uint64_t line_ = 0;  // of the last sample
-  std::string path_;
-};
-
-PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_version shard,
-                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
-                                       std::size_t checks, bool skip_apple_double) {
-  return foreign_check(session, id, shard, extension_limit, pace, checks, skip_apple_double).dali(text);
-}
-
-PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_version shard,
-                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace,
-                                          bool skip_apple_double) {
-  return foreign_check(session, id, shard, extension_limit, pace, 0, skip_apple_double).energon(offsets);
-}
-
-PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, sidecar_objects* near,
-                                           std::uint64_t extension_limit, scan_pace pace,
-                                           bool skip_apple_double) {
-  const bool dali = policy == index_policy::dali;
-  const sidecar which = dali ? dali_index : energon_index;
-  const std::string path = which.of(shard);
-  const std::string both =
-      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
-  const object_version version = session.version(id);
-  const std::uint64_t maximum = max_index_bytes(version.size);
-  std::optional<buffer> bytes;
-  if (near != nullptr) {
-    std::string why;
-    bytes = near->read(id, which, maximum, &why);
-    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
-  } else {
-    try {
-      bytes = read_whole_file(path, maximum, "the index of this shard");
-    } catch (const error& e) {
-      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                  {both, " cannot be used: ", e.message()})
-          .in_file(shard);
-    }
-  }
-  try {
-    return dali ? index_from_dali(session, id, version, text_of(bytes->view()), extension_limit, pace,
-                                  near != nullptr ? stored_index_checks : 62, skip_apple_double)
-                : index_from_energon(session, id, version, bytes->view(), extension_limit, pace,
-                                     skip_apple_double);
-  } catch (const disagreement& d) {
-    throw error(errc::format, {both, " ", d.text}).in_file(shard);
-  } catch (error& e) {
-    e.in_file(shard);
-    throw;
-  }
-}
-
-PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                          object_version shard, sidecar_objects& near,
-                                                          std::uint64_t extension_limit, scan_pace pace,
-                                                          bool skip_apple_double) {
-  const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
-  if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
-  try {
-    return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
-                           stored_index_checks, skip_apple_double);
-  } catch (const disagreement&) {
-    return std::nullopt;
-  }
-}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -60703,9 +60789,12 @@ PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std
 }
 
 PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
-  static constexpr shard_kind kind{"webdataset",         false,         &build_index,
-                                   &agrees_with_headers, &has_tar_ends, &build_foreign_index,
-                                   &dali_index_in_store};
+  static constexpr shard_kind kind{"webdataset", false, &build_index, &agrees_with_headers, &has_tar_ends};
+  return kind;
+}
+
+PENSTOCK_INLINE const shard_kind& local_tar_shards() noexcept {
+  static constexpr shard_kind kind{"webdataset", false, &build_index, nullptr, &has_tar_ends};
   return kind;
 }
 
@@ -60901,80 +60990,6 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/coming_samples.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Where a sample is that will be evaluated soon.
-struct coming_sample {
-  const shard_index* tables = nullptr;  ///< null: not loaded yet
-  std::uint64_t index = 0;              ///< in the dataset
-  std::uint64_t shard_begin = 0;        ///< the first sample of the shard
-  object_id shard = 0;
-  std::uint32_t first = 0;  ///< the first member
-  std::uint32_t end = 0;
-};
-
-struct bytes_in_shard {
-  object_id shard = 0;
-  std::uint64_t begin = 0;
-  std::uint64_t size = 0;
-};
-
-/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
-/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
-class coming_samples {
- public:
-  static constexpr std::size_t capacity = 64;
-
-  void clear() noexcept { next_ = end_ = 0; }
-  /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
-  void add(const coming_sample& one) noexcept {
-    if (end_ == capacity) return;
-    if (one.tables != nullptr) one.tables->prefetch_first(one.index - one.shard_begin);
-    all_[end_++] = one;
-  }
-  /// Finds the members of all samples, and prefetches their entries.
-  void prefetch_members() noexcept {
-    for (std::size_t i = 0; i < end_; ++i) {
-      coming_sample& one = all_[i];
-      if (one.tables == nullptr) continue;
-      one.first = one.tables->first_member(one.index - one.shard_begin);
-      one.end = one.tables->end_member(one.index - one.shard_begin);
-      if (one.first != one.end) one.tables->prefetch_member(one.first);
-    }
-  }
-  /// The bytes of a sample's used members; none if its tables are not loaded.
-  [[nodiscard]] bytes_in_shard bytes_of(std::size_t i) const noexcept {
-    if (i >= end_ || all_[i].tables == nullptr) return {};
-    const coming_sample& one = all_[i];
-    std::uint32_t first = one.first, end = one.end;
-    while (first != end && !one.tables->uses(first)) ++first;
-    while (first != end && !one.tables->uses(end - 1)) --end;
-    if (first == end) return {};
-    const std::uint64_t begin = one.tables->offset(first);
-    return {one.shard, begin, one.tables->end(end - 1) - begin};
-  }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
-  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
-  /// after all, because they are kept in memory.
-  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    std::size_t i = next_;
-    while (i != end_ && all_[i].index != index) ++i;
-    if (i == end_) return nullptr;
-    next_ = i + 1;
-    return all_[i].tables != nullptr ? &all_[i] : nullptr;
-  }
-
- private:
-  std::array<coming_sample, capacity> all_{};
-  std::size_t next_ = 0;
-  std::size_t end_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/records/shard_sample.hpp
 
 /// A sample of a tar shard in flight: the worker's state, the sample, and the bytes of its members.
@@ -60983,18 +60998,15 @@ namespace detail {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The current sample of a worker, and the next ones if they were looked up.
+/// The current sample of a worker.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
   object_id shard = 0;
-  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
-  std::uint64_t shard_end = 0;
   std::uint64_t sample = 0;  ///< in the shard
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
-  coming_samples coming;
 
   /// Adds shard, offset and key to an error.
   void add_context(error& e) const;
@@ -61297,78 +61309,6 @@ inline void grow(std::vector<spare_member>& spares, std::size_t count) { spares.
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/stored_index.hpp
-
-/// Indexes that lie beside a shard in its store.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The index of a shard that lies beside it in the store: Penstock's own, or else another
-/// program's that names all members. It has the shard's version as the store says it.
-///
-/// Penstock's is taken as it is if it was made for this version; one that was made elsewhere, from a copy
-/// of the shard with another stamp, and others' are compared with a few headers of the shard. Nothing if
-/// there is none that agrees; `why` then gets what is wrong with Penstock's.
-[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, sidecar_objects& near,
-                                                   const shard_kind& kind, scan_pace pace,
-                                                   std::uint64_t extension_limit, std::string& why,
-                                                   bool skip_apple_double = true);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/stored_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// Whether an index of Penstock's belongs to the shard; writes the shard's version into it.
-PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
-                           const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
-                           bool skip_apple_double, std::string& why) {
-  const auto tables = shard_index::over(bytes.view());
-  if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
-    why = to_text(index_state::damaged);
-    return false;
-  }
-  index_header header = tables->header();
-  if (!header.fits(skip_apple_double)) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
-  if (!same &&
-      (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  header.shard_stamp = shard.stamp;
-  header.store(bytes.data());
-  return true;
-}
-
-PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id,
-                                                     sidecar_objects& near, const shard_kind& kind,
-                                                     scan_pace pace, std::uint64_t extension_limit,
-                                                     std::string& why, bool skip_apple_double) {
-  const object_version shard = session.version(id);
-  const std::uint64_t maximum = max_index_bytes(shard.size);
-  try {
-    if (auto own = near.read(id, own_index, maximum, &why);
-        own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
-      return own;
-    if (kind.foreign_in_store != nullptr)
-      return kind.foreign_in_store(session, id, shard, near, extension_limit, pace, skip_apple_double);
-  } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
-    if (!depends_on_bytes(e.code())) throw;
-  }
-  return std::nullopt;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/records/shard_set.hpp
 
 namespace penstock::inline v0_1 {
@@ -61380,22 +61320,34 @@ struct index_rules {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
-  std::string folder;
+  std::string folder = {};
   const shard_kind* kind = nullptr;
   on_damaged_shard damaged = on_damaged_shard::refuse;
   bool skip_apple_double = true;
+};
+
+struct known_shards;
+
+/// What only shards in a store need: programs that read files do not compile it.
+struct store_calls {
+  /// The index of a shard that lies beside it; nothing if there is none that agrees with the shard: `why`
+  /// then gets what is wrong with it.
+  std::optional<buffer> (*find)(const known_shards& set, session_view session, object_id id,
+                                sidecar_objects& near, std::string& why);
+  std::string (*kept_path)(const std::string& folder, const std::string& name, object_version object);
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
   index_rules rules;
+  const store_calls* store;                     // null if all names are paths
   bool local = false;                           // whether the names are paths
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
   std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
-  known_shards(index_rules chosen, bool latent);
+  known_shards(index_rules chosen, bool latent, const store_calls* in_store);
   known_shards(const known_shards&) = delete;
   known_shards& operator=(const known_shards&) = delete;
   ~known_shards();
@@ -61429,6 +61381,15 @@ struct known_shards : known_files {
   [[nodiscard]] std::string describe(std::string where) const;
 };
 
+[[nodiscard]] std::optional<buffer> find_in_store(const known_shards& set, session_view session, object_id id,
+                                                  sidecar_objects& near, std::string& why);
+inline constexpr store_calls shards_in_store{&find_in_store, &kept_index_path};
+
+/// Whether shards of a storage may be in a store: its names are no paths, or not always.
+template <storage Storage>
+inline constexpr bool may_be_stored =
+    !local_storage<Storage> || requires(const Storage& where) { where.local(); };
+
 [[nodiscard]] std::vector<std::string> names_in(const manifest& known);
 
 /// The shards of a dataset, as part of a plan.
@@ -61436,21 +61397,39 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  static constexpr bool latent = latent_session<typename Storage::session>;
-
-  shard_set(Storage given, index_rules chosen)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     check_any(where.names().size());
     sidecar_objects near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
   }
-  shard_set(Storage given, index_rules chosen, manifest known)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     take(facts_of(where), std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    if constexpr (requires {
+                    { where.describe() } -> std::convertible_to<std::string>;
+                  })
+      return known_shards::describe(where.describe());
+    else
+      return known_shards::describe({});
+  }
+
+ private:
+  [[nodiscard]] static bool is_distant(const Storage& given) {
+    return latent_session<typename Storage::session> && !is_local(given);
+  }
+  [[nodiscard]] static const store_calls* calls() noexcept {
+    if constexpr (may_be_stored<Storage>)
+      return &shards_in_store;
+    else
+      return nullptr;
   }
 };
 
@@ -61459,7 +61438,7 @@ struct shard_set : known_shards {
 class open_indexes {
  public:
   template <storage Storage>
-  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+  [[gnu::cold]] open_indexes(shared<const shard_set<Storage>> set, const projection& used)
       : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
 
   open_indexes(open_indexes&&) noexcept;
@@ -61507,11 +61486,6 @@ class open_indexes {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether the indexes come from another program.
-PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
-  return policy == index_policy::dali || policy == index_policy::energon;
-}
-
 PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
                                      errc code) {
   return error(code, {"the index ", index, " of the shard ", shard, " ", why,
@@ -61520,8 +61494,8 @@ PENSTOCK_INLINE error index_required(const std::string& index, const std::string
       .in_file(shard);
 }
 
-PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
-    : rules(std::move(chosen)), distant(latent) {}
+PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent, const store_calls* in_store)
+    : rules(std::move(chosen)), store(in_store), distant(latent) {}
 PENSTOCK_INLINE known_shards::~known_shards() = default;
 
 PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
@@ -61631,23 +61605,66 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
+// Whether an index from the store belongs to the shard; writes the shard's version into it. It is taken as it
+// is if it was made for this version; one that was made elsewhere, from a copy of the shard with another
+// stamp, is compared with a few headers.
+PENSTOCK_INLINE bool adopt(const known_shards& set, buffer& bytes, session_view session, object_id id,
+                           object_version shard, std::string& why) {
+  const auto tables = shard_index::over(bytes.view());
+  const index_rules& rules = set.rules;
+  if (!tables || (tables->header().bytewise != 0) != rules.kind->bytewise) {
+    why = to_text(index_state::damaged);
+    return false;
+  }
+  index_header header = tables->header();
+  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
+  if (!header.fits(rules.skip_apple_double) ||
+      (!same && (header.shard_size != shard.size ||
+                 !rules.kind->agrees(session, id, *tables, set.pace(), rules.extension_limit)))) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  header.shard_stamp = shard.stamp;
+  header.store(bytes.data());
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, session_view session,
+                                                    object_id id, sidecar_objects& near, std::string& why) {
+  const object_version shard = session.version(id);
+  try {
+    auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
+    if (own && adopt(set, *own, session, id, shard, why)) return own;
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
+}
+
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
                                                          shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  if (foreign(rules.policy)) {
-    return made(rules.kind->build_foreign(session, id, name, rules.policy, local ? nullptr : &near,
-                                          rules.extension_limit, pace(), rules.skip_apple_double));
-  }
+  const foreign_index* const other = rules.policy.foreign();
+  const auto translated = [&] {
+    return made(other->build(*other,
+                             {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
+                             local ? nullptr : &near));
+  };
+  if (rules.policy.own() == own_index_use::none) return translated();
+  std::string why = to_text(index_state::missing);
   if (!local) {
-    std::string why;
-    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
-                                    rules.skip_apple_double))
-      return made(std::move(*found));
-    if (rules.policy == index_policy::require)
-      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
+    if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
+  if (other != nullptr) try {
+      return translated();
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
+    }
+  if (rules.policy.own() == own_index_use::require)
+    throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
@@ -61656,16 +61673,18 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (foreign(rules.policy)) return {};
-  if (!local) return {kept_index_path(rules.folder, name, shard)};
-  if (rules.policy != index_policy::cache) return {index_path(name)};
+  if (rules.policy.own() == own_index_use::none) return {};
+  if (!local) return {store->kept_path(rules.folder, name, shard)};
+  if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
+  if (const own_index_use own = rules.policy.own();
+      own == own_index_use::none || own == own_index_use::transient)
+    return false;
   const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
@@ -61677,7 +61696,8 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
+  const own_index_use own = rules.policy.own();
+  const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
                                       [](const shared<const buffer>& one) { return one != nullptr; });
@@ -61751,8 +61771,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
-    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
+  if (set_->rules.policy.own() == own_index_use::none) {
+    index = set_->rules.policy.foreign()->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -61823,133 +61843,97 @@ struct show_samples {
     return std::string(tables.key(sample));
   }
   static void add_context(const sample_cursor& at, error& e) { at.add_context(e); }
+  [[nodiscard]] static show_samples of(const known_shards&) noexcept { return {}; }
 };
 
-/// A run's reader of shards with indexes: a session, and the indexes of the shards used so far. `Show` makes
-/// the element of a sample.
-template <storage Storage, class Show>
-class shard_reader {
-  using session_type = typename Storage::session;
-
+/// What a run keeps for shards with indexes: the indexes of those used so far. `Show` makes the element of a
+/// sample.
+template <class Session, class Show>
+class open_shards {
  public:
-  shard_reader(shared<const shard_set<Storage>> set, const projection& used, Show show = {})
-      : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used), show_(show) {}
-
-  using worker = typename worker_for<session_type>::type;
+  using worker = typename worker_for<Session>::type;
   using element = typename Show::template element<worker>;
-  static constexpr bool has_latency = latent_session<session_type>;
-  static constexpr bool plans_reads = planning_session<session_type>;
 
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    move_to(w, p.index);
-    try {
-      sink(show_.open(w));
-      if (w.needs_confirm()) confirm(session_, w.at.shard);
-    } catch (error& e) {
-      if (w.needs_confirm()) confirm(session_, w.at.shard);
-      Show::add_context(w.at, e);
-      throw;
-    }
-  }
+  template <class Files>
+  open_shards(const shared<const Files>& files, const projection& used)
+      : files_(files.get()),
+        indexes_(shared<const shard_set<decltype(Files::where)>>(files), used),
+        show_(Show::of(*files)) {}
 
-  /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
-  void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires prefetching_session<session_type>
-  {
-    w.at.coming.clear();
-    for (const position p : next) {
-      const manifest::place place = set_->locate(p.index);
-      w.at.coming.add(
-          {indexes_.find(place.shard), p.index, place.first, static_cast<object_id>(place.shard)});
-    }
-    w.at.coming.prefetch_members();
-  }
-  /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept
-    requires prefetching_session<session_type>
-  {
-    const bytes_in_shard found = w.at.coming.bytes_of(i);
-    if (found.size != 0) session_.prefetch(found.shard, found.begin, std::min(maximum, found.size));
-  }
-
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = set_->locate(index);
-    return Show::key(set_->path(place.shard), indexes_.get(session_, place.shard), place.sample);
-  }
-  /// The shard of a sample.
-  [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-  /// Loads the missing indexes of the samples' shards, several at once.
-  void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
-  /// Whether all indexes are loaded.
-  [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
-  /// The ranges of the used members of a sample: one for each run of adjacent members.
-  template <class Sink>
-  void ranges(std::uint64_t index, Sink&& sink) const {
-    ranges(index, 1, sink);
-  }
-  /// The ranges of `count` consecutive samples.
-  template <class Sink>
-  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-    while (count != 0) {
-      const manifest::place place = set_->locate(index);
-      if constexpr (unknown_range_sink<Sink>)
-        if (indexes_.find(place.shard) == nullptr) return sink.unknown();
-      const auto& tables = indexes_.get(session_, place.shard);
-      const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-      tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
-                          [&](std::uint64_t begin, std::uint64_t end) {
-                            sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
-                          });
-      index += here;
-      count -= here;
-    }
-  }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  /// Ends the session's reads.
-  void cancel_reads() const noexcept {
-    indexes_.end_reads();
-    end_reads(session_);
-  }
+  [[nodiscard]] const open_indexes& indexes() const noexcept { return indexes_; }
+  void end_reads() const noexcept { indexes_.end_reads(); }
   /// The mean payload of a sample.
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
+    return files_->shards.samples() == 0 ? 0 : files_->shards.payload() / files_->shards.samples();
+  }
+  void enter(Session& session, std::size_t shard, worker& w) const {
+    w.at.tables = &indexes_.get(session, shard);
+    w.at.url = &files_->path(shard);
+    w.at.shard = static_cast<object_id>(shard);
+    w.at.sample = no_sample;
+  }
+  [[nodiscard]] element open(Session& session, const manifest::place& place, worker& w) const {
+    const bool in_order = place.sample == w.at.sample + 1;
+    w.at.sample = place.sample;
+    w.at.first = w.at.tables->first_member(place.sample);
+    w.at.end = w.at.tables->end_member(place.sample);
+    w.at.touched = no_offset;
+    w.begin(session, in_order);
+    return show_.open(w);
+  }
+  /// An index is compared with its shard when it is loaded.
+  [[nodiscard]] static constexpr bool reads() noexcept { return false; }
+  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) {
+    Show::add_context(w.at, e);
+  }
+  [[nodiscard]] std::string key(Session& session, const manifest::place& place) const {
+    return Show::key(files_->path(place.shard), indexes_.get(session, place.shard), place.sample);
+  }
+  /// The ranges of the used members of a sample, or of `count` consecutive ones of its shard: one for each
+  /// run of adjacent members.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink,
+              std::uint64_t count = 1) const {
+    if constexpr (unknown_range_sink<Sink>)
+      if (indexes_.find(place.shard) == nullptr) return sink.unknown();
+    const shard_index& tables = indexes_.get(session, place.shard);
+    tables.runs_of_used(
+        tables.first_member(place.sample), tables.end_member(place.sample + count - 1),
+        [&](std::uint64_t begin, std::uint64_t end) { sink(session, object, begin, end - begin); });
+  }
+  /// Prefetches what says where the sample's members begin in the index.
+  void glance(const manifest::place& place) const noexcept {
+    if (const shard_index* const tables = indexes_.find(place.shard)) tables->prefetch_first(place.sample);
+  }
+  void look_up(const manifest::place& place) const noexcept {
+    const shard_index* const tables = indexes_.find(place.shard);
+    if (tables == nullptr) return;
+    const std::uint32_t first = tables->first_member(place.sample);
+    if (first != tables->end_member(place.sample)) tables->prefetch_member(first);
+  }
+  /// From the first to the last used member.
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& place) const noexcept {
+    const shard_index* const tables = indexes_.find(place.shard);
+    if (tables == nullptr) return {};
+    std::uint32_t first = tables->first_member(place.sample), end = tables->end_member(place.sample);
+    while (first != end && !tables->uses(first)) ++first;
+    while (first != end && !tables->uses(end - 1)) --end;
+    if (first == end) return {};
+    return {tables->offset(first), tables->end(end - 1) - tables->offset(first)};
   }
 
  private:
-  void move_to(worker& w, std::uint64_t index) const {
-    auto& at = w.at;
-    const coming_sample* const coming = at.coming.take(index);
-    bool in_order = false;
-    if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
-      in_order = index == at.shard_begin + at.sample + 1;
-    } else if (coming != nullptr) {
-      enter(at, *coming->tables, coming->shard, coming->shard_begin);
-    } else {
-      const manifest::place place = set_->locate(index);
-      enter(at, indexes_.get(session_, place.shard), static_cast<object_id>(place.shard), place.first);
-    }
-    at.sample = index - at.shard_begin;
-    at.first = at.tables->first_member(at.sample);
-    at.end = at.tables->end_member(at.sample);
-    at.touched = no_offset;
-    w.begin(session_, in_order);
-  }
-  void enter(sample_cursor& at, const shard_index& tables, object_id which, std::uint64_t shard_begin) const {
-    at.tables = &tables;
-    at.url = &set_->path(which);
-    at.shard = which;
-    at.shard_begin = shard_begin;
-    at.shard_end = shard_begin + tables.header().samples;
-  }
+  static constexpr std::uint64_t no_sample = no_offset - 1;  // the number before none
 
-  shared<const shard_set<Storage>> set_;
-  mutable session_type session_;  // a session may be used by many threads
+  const known_shards* files_;  // which the reader holds
   open_indexes indexes_;
   [[no_unique_address]] Show show_;
 };
+
+/// A run's reader of shards with indexes.
+template <storage Storage, class Show>
+using shard_reader = record_reader<shard_set<Storage>, open_shards<typename Storage::session, Show>>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -61976,33 +61960,44 @@ struct webdataset_options {
   /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
   /// one.
   std::uint64_t scan_gap = 256_KiB;
-  /// What to do with a shard that is cut off or damaged. Not for `index_policy::dali` and `energon`, whose
-  /// indexes say what a shard has, nor for `require`, since no index is kept of such a shard.
+  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
+  /// what a shard has, nor for `require`, since no index is kept of such a shard.
   penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
   /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
   /// index is made again if it was made with another choice.
   bool skip_apple_double = true;
 };
 
+inline index_policy::operator webdataset_options() const { return {.index = *this}; }
+
 namespace detail {
 
-/// The shards of a storage, or those listed in a manifest.
 template <storage Storage>
-[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
-                                                               const webdataset_options& options,
-                                                               const manifest* known) {
-  index_rules rules{
-      options.index,        options.threads, options.extension_limit,  options.scan_gap,
-      options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
+[[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
+  const shard_kind* kind = nullptr;
+  if constexpr (may_be_stored<Storage>)
+    kind = &tar_shards();
+  else
+    kind = &local_tar_shards();
+  return {options.index,
+          options.threads,
+          options.extension_limit,
+          options.scan_gap,
+          options.index_folder,
+          kind,
+          options.on_damaged_shard,
+          options.skip_apple_double};
+}
+/// The shards of a storage, or, with one more argument, those listed in a manifest.
+template <storage Storage, std::same_as<manifest>... Known>
+[[nodiscard, gnu::cold]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                                          const webdataset_options& options,
+                                                                          const Known&... known) {
   const shared<const shard_set<Storage>> set(
-      known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
-                       : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
+      new const shard_set<Storage>(std::move(where), rules_of_tar<Storage>(options), known...));
   if (options.require_end) set->check_ends();
   return set;
 }
-/// Those of files, which most programs read: one function for all of them.
-[[nodiscard]] shared<const shard_set<file>> open_tar_files(file where, const webdataset_options& options,
-                                                           const manifest* known);
 
 }  // namespace detail
 
@@ -62012,6 +62007,7 @@ template <storage Storage>
 ///     auto samples = webdataset("train-{0000..0127}.tar");
 ///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
 ///     auto here = webdataset(manifest_from_string(received));
+///     auto beside = webdataset("train-{0000..0127}.tar", index_policy::keep);
 ///
 /// If you pass a manifest that another process made (`to_string`, `manifest_from_string`), no folder is
 /// listed and no index is opened; a shard that does not match the manifest throws `errc::io` at its first
@@ -62040,19 +62036,15 @@ template <storage Storage>
 /// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
-class webdataset : public opens_as_plan<webdataset<Storage>> {
-  using shard_set = detail::shard_set<Storage>;
-
+class webdataset
+    : public detail::record_source<detail::shard_set<Storage>,
+                                   detail::open_shards<typename Storage::session, detail::show_samples>,
+                                   webdataset<Storage>> {
  public:
-  using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
-  /// A run's reader: a session, and the indexes of the shards used so far.
-  using reader = detail::shard_reader<Storage, detail::show_samples>;
-  using element = typename reader::element;
-
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(open(std::move(where), options, nullptr)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options)) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -62069,59 +62061,24 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(open(std::move(where), options, &known)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options, known)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return set_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   /// The shards of which only the samples before some damage are in the dataset, as far as this plan has
   /// looked for indexes: none if it was made with a manifest. See `on_damaged_shard`.
-  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return set_->damages; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
-  [[nodiscard]] std::string describe() const {
-    if constexpr (requires {
-                    { set_->where.describe() } -> std::convertible_to<std::string>;
-                  })
-      return set_->describe(set_->where.describe());
-    else
-      return set_->describe({});
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept {
+    return this->known().damages;
   }
-  /// Returns a reader that never fetches unused members ahead, and reads as little of them as it can.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
-
- private:
-  [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
-                                                    const class penstock::manifest* known) {
-    if constexpr (std::same_as<Storage, file>)
-      return detail::open_tar_files(std::move(where), options, known);
-    else
-      return detail::open_tar_shards(std::move(where), options, known);
-  }
-
-  shared<const shard_set> set_;
 };
 
 template <storage Storage>
-webdataset(Storage) -> webdataset<Storage>;
-template <storage Storage>
-webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(Storage, webdataset_options = {}) -> webdataset<Storage>;
 webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
 template <storage Storage>
 webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::pattern_text Text>
-webdataset(const Text&) -> webdataset<file>;
-template <detail::pattern_text Text>
-webdataset(const Text&, webdataset_options) -> webdataset<file>;
+webdataset(const Text&, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
-
-inline shared<const detail::shard_set<file>> detail::open_tar_files(file where,
-                                                                    const webdataset_options& options,
-                                                                    const manifest* known) {
-  return open_tar_shards(std::move(where), options, known);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -62176,7 +62133,7 @@ struct webdataset_format {
   template <storage Storage>
   using stored_sources = std::variant<webdataset<Storage>>;
 
-  webdataset_options options = {};
+  webdataset_options options = index_policy::cache.or_else(dali_index);
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_tar); }
@@ -62385,7 +62342,7 @@ namespace detail {
 /// A number of `size` bytes at a place of the head; nothing beyond its end.
 template <class T>
 T number_in(const listed_files& some, std::size_t at) {
-  return at + sizeof(T) <= some.head.size() ? little_endian<T>(bytes_of(some.head), at) : T{};
+  return at + sizeof(T) <= some.head.size() ? load_little<T>(bytes_of(some.head).data() + at) : T{};
 }
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {
@@ -62789,6 +62746,58 @@ template <class Storage, class... Formats>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/energon_index.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
+/// last sample. Throws a `disagreement` if the two do not match.
+[[nodiscard]] inline buffer index_from_energon(const foreign_shard& shard, bytes_view offsets) {
+  foreign_check made(shard);
+  if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
+  const std::uint64_t samples = offsets.size() / 8 - 1;
+  const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
+  std::uint64_t end = 0;
+  auto found = made.members();
+  for (shard_member m; found.next(m);) {
+    const std::uint64_t before = made.builder.met();
+    if (!made.belongs(m)) continue;
+    made.builder.add(m);
+    end = m.data + m.size;
+    if (made.builder.met() == before) continue;
+    if (before >= samples)
+      disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
+    if (offset(before) != m.header)
+      disagree({"says that sample ", before, " begins at ", offset(before),
+                ", and the shard has another one at ", m.header});
+  }
+  made.builder.note_unended(found.unended());
+  if (made.builder.met() != samples) {
+    disagree({"has ", samples, " samples, and the shard has ", made.builder.met()});
+  }
+  if (offset(samples) < end || offset(samples) > shard.version.size)
+    disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
+  return made.builder.finish(shard.version);
+}
+
+inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_energon, &build_foreign_index};
+
+}  // namespace detail
+
+/// The indexes that Megatron-Energon writes beside shards, `train-0.tar.idx`, as the policy of `webdataset`
+/// and of `energon`.
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", energon_index);
+///
+/// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
+/// `.nv-meta` repeat it, and are not read.
+/// Source: Megatron-Energon, itar.py.
+inline constexpr index_policy energon_index{detail::own_index_use::none, &detail::energon_file};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/from.hpp
 
 namespace penstock::inline v0_1 {
@@ -62848,6 +62857,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
   class reader {
    public:
     struct worker {};
+    static constexpr reader_traits traits = {.in_memory = in_one_piece};
     explicit reader(shared<const Range> range) noexcept : range_(std::move(range)) {}
 
     template <class Sink>
@@ -63137,7 +63147,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   class reader {
    public:
     struct worker {};
-    static constexpr bool calls_functions = true;
+    static constexpr reader_traits traits = {.calls_functions = true};
     explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
 
     template <class Sink>
@@ -63218,6 +63228,9 @@ struct index_shards_options {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 1_MiB;
   std::uint64_t scan_gap = 256_KiB;
+  /// What an index that is missing is made from: `dali_index`, DALI's in the store; with
+  /// `index_policy::cache.or_else(dali_index)` the shard's headers where there is none of DALI's.
+  index_policy index = index_policy::cache;
 };
 
 /// What `index_shards` found and did.
@@ -63307,21 +63320,22 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   if (where.local)
     throw error(errc::argument,
                 "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
-  const scan_pace pace = latent ? scan_pace::far(options.scan_gap) : scan_pace();
+  const known_shards set({.policy = options.index,
+                          .extension_limit = options.extension_limit,
+                          .scan_gap = options.scan_gap,
+                          .kind = &tar_shards()},
+                         latent, &shards_in_store);
   const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
   indexed_shards done;
   std::mutex one_at_a_time;
   for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
     const auto id = static_cast<object_id>(i);
     const object_version there = session.version(id);
-    std::optional<buffer> made;
-    if (!index_is_there(there, id, near)) {
-      std::string why;
-      made = index_in_store(session, id, near, tar_shards(), pace, options.extension_limit, why);
-      if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
-    }
+    shared<const buffer> made;
+    if (shard_damage none; !index_is_there(there, id, near))
+      made = set.build(session, near, i, where.names[i], none);
     const std::scoped_lock held(one_at_a_time);
-    if (made) {
+    if (made != nullptr) {
       sink.put(sink.self, i, index_name(where.names[i]), made->view());
       ++done.made;
     } else {
