@@ -10,13 +10,15 @@
 //
 // Indexes go beside their shards, into S3 too. A web server takes none: --to names a folder, or an
 // s3://bucket/prefix, where they wait to be put beside the shards.
-// It leaves indexes alone that already belong to their shards. So if it was killed, start it again with any
-// number of processes; it does the rest.
+// It makes them from DALI's where those lie beside their shards in a store, and leaves indexes alone that
+// already belong to their shards. So if it was killed, start it again with any number of processes; it does
+// the rest.
 
 #include "arguments.hpp"
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/order/world.hpp>
+#include <penstock/source/dali_index.hpp>
 #include <penstock/source/index_shards.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/any_of.hpp>
@@ -127,7 +129,8 @@ tally index_stored(const std::vector<std::string>& shards, const std::string& to
   const anywhere where(shards);
   index_target target(to);
   const ps::indexed_shards found = ps::index_shards(
-      where, [&](std::size_t, const std::string& name, ps::bytes_view index) { target.put(name, index); });
+      where, [&](std::size_t, const std::string& name, ps::bytes_view index) { target.put(name, index); },
+      {.index = ps::index_policy::cache.or_else(ps::dali_index)});
   done.built = found.made;
   done.there = found.there;
   // As training will find them; not those that wait elsewhere.

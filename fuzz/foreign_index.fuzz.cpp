@@ -3,9 +3,9 @@
 // DALI's and Energon's indexes, with their shards: [1 put checksums right, 2 Energon][bytes of index, 16
 // bits][index][archive]
 
-#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/dali_index.hpp>
+#include <penstock/source/energon_index.hpp>
 #include <penstock/source/records/shard_index.hpp>
-#include <penstock/source/tar/foreign_index.hpp>
 #include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/memory_files.hpp>
 
@@ -25,10 +25,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto session = files.connect();
   outcome([&] {
     try {
-      const ps::object_version shard = session.version(0);
+      const ps::detail::foreign_shard shard{session, 0, session.version(0)};
       const bool energon = (how & 2) != 0;
-      const ps::buffer made = energon ? ps::detail::index_from_energon(session, 0, shard, index)
-                                      : ps::detail::index_from_dali(session, 0, shard, ps::text_of(index));
+      const ps::buffer made =
+          energon ? ps::detail::index_from_energon(shard, index) : ps::detail::index_from_dali(shard, index);
       must(ps::detail::shard_index::over(made.view()).has_value(),
            "an index that was made passes its own checks");
       if (!energon && ps::text_of(index).starts_with("v1.2")) return;  // not all headers are read

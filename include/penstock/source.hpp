@@ -6,10 +6,12 @@
 #include <penstock/source/concat.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/core_formats.hpp>
+#include <penstock/source/dali_index.hpp>
 #include <penstock/source/dataset.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/derived_index.hpp>
 #include <penstock/source/directory.hpp>
+#include <penstock/source/energon_index.hpp>
 #include <penstock/source/ffcv.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/dali_index.hpp>
+#include <penstock/source/energon_index.hpp>
 #include <penstock/source/webdataset.hpp>
 
 #include "support/catch.hpp"
@@ -19,6 +21,8 @@
 
 namespace {
 
+using penstock::dali_index;
+using penstock::energon_index;
 using penstock::index_policy;
 using penstock::webdataset;
 using penstock_test::raw_tar;
@@ -60,8 +64,7 @@ struct indexed_shard {
     } catch (const penstock::error& e) {
       CHECK((e.code() == code));
       CHECK(e.file() == shard);
-      CHECK_THAT(e.what(),
-                 penstock_test::contains(policy == index_policy::dali ? "train.idx" : shard + ".idx"));
+      CHECK_THAT(e.what(), penstock_test::contains(policy == dali_index ? "train.idx" : shard + ".idx"));
       return e.what();
     }
     return "accepted";
@@ -95,15 +98,31 @@ std::string with(std::string text, const std::string& from, const std::string& t
 TEST_CASE("source/foreign_index: DALI's index of v1.2 and of v1.1, and Energon's, give equal samples") {
   const indexed_shard made(sample_shard());
   made.dali(with_names);
-  CHECK(made.lines(index_policy::dali) == samples);
+  CHECK(made.lines(dali_index) == samples);
   made.dali(without_names);
-  CHECK(made.lines(index_policy::dali) == samples);
+  CHECK(made.lines(dali_index) == samples);
   made.energon({0, 2560, 4608, 6656});
-  CHECK(made.lines(index_policy::energon) == samples);
+  CHECK(made.lines(energon_index) == samples);
   // no index of ours was written
   CHECK_FALSE(std::filesystem::exists(made.shard + ".penstock-index"));
-  const webdataset mapped(penstock::mapped_file(made.shard), {.index = index_policy::energon});
+  const webdataset mapped(penstock::mapped_file(made.shard), {.index = energon_index});
   CHECK(mapped.size() == 3);
+}
+
+TEST_CASE("source/foreign_index: a policy by itself, and one that is asked where there is no index of ours") {
+  const indexed_shard made(sample_shard());
+  made.dali(with_names);
+  CHECK(webdataset(made.shard, dali_index).size() == 3);
+  CHECK(made.lines(index_policy::require.or_else(dali_index)) == samples);
+  CHECK(webdataset(made.shard, index_policy::keep.or_else(dali_index)).size() == 3);
+  CHECK(std::filesystem::exists(made.shard + ".penstock-index"));
+  made.dali("v1.2 1\njpg 512 2 a.jpg\n");  // is not asked any more
+  CHECK(made.lines(index_policy::transient.or_else(dali_index)) == samples);
+  std::filesystem::remove(made.shard + ".penstock-index");
+  CHECK(made.lines(index_policy::transient.or_else(dali_index)) == samples);
+  CHECK(made.lines(index_policy::transient.or_else(energon_index)) == samples);  // there is none
+  CHECK_THROWS_AS(webdataset(made.shard, index_policy::require.or_else(dali_index)), penstock::error);
+  CHECK_THROWS_AS(webdataset(made.shard, index_policy::require.or_else(energon_index)), penstock::error);
 }
 
 TEST_CASE("source/foreign_index: with names, payloads and most headers are not read") {
@@ -120,7 +139,7 @@ TEST_CASE("source/foreign_index: with names, payloads and most headers are not r
   tar.bytes[1024 * 100 + 300] = '!';  // a wrong checksum, between the headers that are read
   const indexed_shard made(tar);
   made.dali(index);
-  const webdataset data(made.shard, {.index = index_policy::dali});
+  const webdataset data(made.shard, {.index = dali_index});
   CHECK(data.size() == 200);
   CHECK_THROWS(webdataset(made.shard, {.index = index_policy::transient}));
 }
@@ -129,9 +148,9 @@ TEST_CASE("source/foreign_index: DALI's index may list members that WebDataset s
   const indexed_shard made(
       raw_tar().member("__meta__/a.txt", "0").member("a.txt", "1").member("nodot", "2").end());
   made.dali("v1.2 3\ntxt 512 1 __meta__/a.txt\ntxt 1536 1 a.txt\nnodot 2560 1 nodot\n");
-  CHECK(made.lines(index_policy::dali) == std::vector<std::string>{"a txt=1"});
+  CHECK(made.lines(dali_index) == std::vector<std::string>{"a txt=1"});
   made.dali("v1.1 3\ntxt 512 1\ntxt 1536 1\nnodot 2560 1\n");
-  CHECK(made.lines(index_policy::dali) == std::vector<std::string>{"a txt=1"});
+  CHECK(made.lines(dali_index) == std::vector<std::string>{"a txt=1"});
 }
 
 TEST_CASE("source/foreign_index: long and non-ASCII names are in headers of their own") {
@@ -143,17 +162,17 @@ TEST_CASE("source/foreign_index: long and non-ASCII names are in headers of thei
                                .member("?.txt", "2")
                                .end());
   made.dali("v1.2 2\ntxt 1536 1 " + name + "\ntxt 3584 1 " + other + "\n");
-  CHECK(made.lines(index_policy::dali) ==
+  CHECK(made.lines(dali_index) ==
         std::vector<std::string>{std::string(150, 'n') + " txt=1", "\xc3\xa4 txt=2"});
   made.energon({0, 2048, 4096});
-  CHECK(made.lines(index_policy::energon).size() == 2);
+  CHECK(made.lines(energon_index).size() == 2);
 }
 
 TEST_CASE("source/foreign_index: an index that disagrees with its shard is an error that names both") {
   const indexed_shard made(sample_shard());
   const auto dali = [&](const std::string& text) {
     made.dali(text);
-    return made.refused(index_policy::dali);
+    return made.refused(dali_index);
   };
   for (const std::string& good : {with_names, without_names}) {
     INFO(good);
@@ -198,7 +217,7 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
 
   const auto energon = [&](const std::vector<std::uint64_t>& offsets) {
     made.energon(offsets);
-    return made.refused(index_policy::energon);
+    return made.refused(energon_index);
   };
   CHECK_THAT(energon({}), penstock_test::contains("not a list of 64-bit offsets"));
   CHECK_THAT(energon({0, 3584, 4608, 6656}), penstock_test::contains("sample 1 begins at 3584"));
@@ -208,30 +227,27 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
   CHECK_THAT(energon({0, 2560, 4608, 6000}), penstock_test::contains("end at 6000"));
   CHECK_THAT(energon({0, 2560, 4608, 1u << 20}), penstock_test::contains("end at 1048576"));
   std::ofstream(made.shard + ".idx", std::ios::binary | std::ios::app) << "x";
-  CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("not a list of 64-bit offsets"));
+  CHECK_THAT(made.refused(energon_index), penstock_test::contains("not a list of 64-bit offsets"));
 }
 
 TEST_CASE("source/foreign_index: an index far larger than its shard is not read") {
   const indexed_shard made(sample_shard());
   made.dali(with_names);
   std::filesystem::resize_file(made.dir / "train.idx", std::uintmax_t{1} << 40);  // a hole: it takes no room
-  CHECK_THAT(made.refused(index_policy::dali, penstock::errc::limit),
+  CHECK_THAT(made.refused(dali_index, penstock::errc::limit),
              penstock_test::contains("the index of this shard may not have more than"));
   made.energon({0});
   std::filesystem::resize_file(made.shard + ".idx", std::uintmax_t{1} << 40);
-  CHECK_THAT(made.refused(index_policy::energon, penstock::errc::limit),
+  CHECK_THAT(made.refused(energon_index, penstock::errc::limit),
              penstock_test::contains("the index of this shard may not have more than"));
 }
 
 TEST_CASE("source/foreign_index: a missing index, and storages without files") {
   const indexed_shard made(sample_shard());
-  CHECK_THAT(made.refused(index_policy::dali, penstock::errc::missing),
-             penstock_test::contains("No such file"));
-  CHECK_THAT(made.refused(index_policy::energon, penstock::errc::missing),
-             penstock_test::contains("No such file"));
-  for (const auto& [policy, name] :
-       {std::pair(index_policy::dali, "the DALI index t.idx of the shard t.tar"),
-        std::pair(index_policy::energon, "the Energon index t.tar.idx of the")}) {
+  CHECK_THAT(made.refused(dali_index, penstock::errc::missing), penstock_test::contains("No such file"));
+  CHECK_THAT(made.refused(energon_index, penstock::errc::missing), penstock_test::contains("No such file"));
+  for (const auto& [policy, name] : {std::pair(dali_index, "the DALI index t.idx of the shard t.tar"),
+                                     std::pair(energon_index, "the Energon index t.tar.idx of the")}) {
     CHECK_THROWS_WITH(
         webdataset(penstock::memory_files().add("t.tar", sample_shard().bytes), {.index = policy}),
         penstock_test::contains(name) && penstock_test::contains("cannot be used: no such object was added"));

@@ -8,6 +8,8 @@
 #include "support/temp_dir.hpp"
 #include "support/web_reads.hpp"
 
+#include <penstock/source/dali_index.hpp>
+#include <penstock/source/energon_index.hpp>
 #include <penstock/storage/http.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/simulated_storage.hpp>
@@ -29,6 +31,8 @@
 namespace {
 
 namespace fs = std::filesystem;
+using penstock::dali_index;
+using penstock::energon_index;
 using penstock::index_policy;
 using penstock::webdataset;
 using penstock::webdataset_options;
@@ -117,7 +121,7 @@ TEST_CASE("source/index_in_store: the first start scans, the second one asks for
   CHECK(first.size() == 50);
   CHECK(here.requests("HEAD", ".tar") == 2);
   CHECK(here.requests("HEAD", ".tar.penstock-index", 404) == 2);
-  CHECK(here.requests("HEAD", "s-0.idx", 404) + here.requests("HEAD", "s-1.idx", 404) == 2);
+  CHECK(here.requests("HEAD", ".idx") == 0);  // of other programs, which nobody named
   CHECK(files_in(here.folder()).size() == 2);
   CHECK(text_at(first, 31) == "31");
 
@@ -265,24 +269,24 @@ TEST_CASE("source/index_in_store: DALI's and Energon's indexes in the store") {
     return here.requests("GET", ".idx");
   };
   here.server.put("s-0.idx", named);
-  CHECK(used(index_policy::require) == 1);  // the other shard has Penstock's
-  here.server.put("s-0.idx", nameless);     // spares nothing
-  CHECK(used(index_policy::transient) == 1);
+  CHECK(used(index_policy::require.or_else(dali_index)) == 1);  // the other shard has Penstock's
+  CHECK(used(index_policy::transient) == 0);                    // which nobody named
+  here.server.put("s-0.idx", nameless);                         // spares nothing
+  CHECK(used(index_policy::transient.or_else(dali_index)) == 1);
   CHECK_THROWS_WITH(here.open({.index = index_policy::require}), contains("index_policy::require"));
-  CHECK_THROWS_WITH(here.open({.index = index_policy::dali}),
+  CHECK_THROWS_WITH(here.open({.index = dali_index}),
                     contains("the DALI index " + here.server.url("s-1.idx")) && contains("(404)"));
   fs::rename(here.server.root() / "s-1.tar", here.server.root() / "t-1.tar");
   here.server.put("s-1.tar", shard);
   here.server.put("s-1.idx", nameless);
   here.server.put("s-0.tar.idx", energon);
   here.server.put("s-1.tar.idx", energon);
-  for (const auto policy : {index_policy::dali, index_policy::energon})
+  for (const auto policy : {dali_index, energon_index})
     CHECK(text_at(here.open({.index = policy}), 59) == "29");
   here.server.put("s-1.idx", named.replace(named.find("k7.txt"), 2, "kk"));
-  CHECK_THROWS_WITH(here.open({.index = index_policy::dali}),
-                    contains("has members of two samples in line 9"));
+  CHECK_THROWS_WITH(here.open({.index = dali_index}), contains("has members of two samples in line 9"));
   here.server.put("s-0.idx", "TFRecord 1 2\n");  // of another program: not ours to judge
-  CHECK(here.open({.index = index_policy::transient}).size() == 60);
+  CHECK(here.open({.index = index_policy::transient.or_else(dali_index)}).size() == 60);
 }
 
 TEST_CASE("source/index_in_store: what may pass is an error, and what recurs means that there is none") {
@@ -290,7 +294,7 @@ TEST_CASE("source/index_in_store: what may pass is an error, and what recurs mea
   SECTION("403: signed URLs, and stores that do not let everybody list") {
     const store here("location ~ \\.(penstock-index|idx)$ { return 403; }");
     CHECK(here.open().size() == 50);
-    CHECK_THROWS_WITH(here.open({.index = index_policy::dali}), contains("(403)"));
+    CHECK_THROWS_WITH(here.open({.index = dali_index}), contains("(403)"));
   }
   SECTION("500") {
     const store here("location ~ \\.penstock-index$ { return 500; }");

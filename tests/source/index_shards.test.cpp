@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/raw_tar.hpp"
 
+#include <penstock/source/dali_index.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
@@ -97,6 +98,28 @@ TEST_CASE("source/index_shards: makes what is missing, and leaves the rest alone
   const std::uint64_t before = whole.where.reads();
   CHECK(ps::webdataset(whole, {.index = ps::index_policy::require}).size() == 3);
   CHECK(whole.where.reads() == before + 2);  // the indexes, and no header of a shard
+}
+
+TEST_CASE("source/index_shards: an index of another program spares the scan if it is named") {
+  using namespace index_shards_test;
+  struct first_two : stamped_files {  // of a store that also holds indexes
+    [[nodiscard]] std::span<const std::string> names() const { return stamped_files::names().first(2); }
+    [[nodiscard]] first_two sidecars(ps::sidecar which) const { return {stamped_files::sidecars(which)}; }
+  };
+  ps::memory_files with_indexes = two_shards();
+  with_indexes.add("d/a.idx", "v1.2 2\ntxt 512 1 a.txt\ntxt 1536 1 b.txt\n").add("d/b.idx", "v1.2 1\n");
+  std::map<std::string, std::string> scanned, made;
+  const auto put_in = [](auto& all) {
+    return
+        [&](std::size_t, const std::string& name, ps::bytes_view index) { all[name] = ps::text_of(index); };
+  };
+  ps::index_shards(stamped_files{two_shards()}, put_in(scanned));
+  const first_two shards{stamped_files{with_indexes}};
+  CHECK(ps::index_shards(shards, put_in(made), {.index = ps::index_policy::cache.or_else(ps::dali_index)}) ==
+        ps::indexed_shards{2, 0});
+  CHECK(made == scanned);
+  CHECK_THROWS_WITH(ps::index_shards(shards, put_in(made), {.index = ps::dali_index}),
+                    penstock_test::contains("the DALI index d/b.idx of the shard d/b.tar"));
 }
 
 TEST_CASE("source/index_shards: the name of an index has no part of a URL's query") {

@@ -7,6 +7,8 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/arrow_ipc.hpp>
+#include <penstock/source/dali_index.hpp>
+#include <penstock/source/energon_index.hpp>
 #include <penstock/source/ffcv.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/npy_rows.hpp>
@@ -169,7 +171,7 @@ TEST_CASE("source/replaced_files: other programs' indexes") {
   else
     file.folder.write("s.tar.idx", little_bytes(std::uint64_t{0}) + little_bytes(std::uint64_t{2048}) +
                                        little_bytes(std::uint64_t{4096}));
-  const ps::webdataset plan(file.path, {.index = dali ? ps::index_policy::dali : ps::index_policy::energon});
+  const ps::webdataset plan(file.path, {.index = dali ? ps::dali_index : ps::energon_index});
   CHECK(first_error([&] { read_all_of(plan | ps::fields<"txt">); }) == "none");
   file.replace(padded_shard({{"a.txt", "one"}, {"a.cls", "1"}, {"b.txt", "twice"}, {"b.cls", "22"}}));
   CHECK_THAT(first_error([&] { read_all_of(plan | ps::fields<"txt">); }),

@@ -12,6 +12,7 @@
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/source/dali_index.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/map.hpp>
@@ -202,7 +203,7 @@ TEST_CASE(
   huge += size + penstock_test::masked_crc_of(size) + "abc";
   CHECK_THAT(with(huge),
              contains("the file ends within record 1, which needs 18446744073709551615 bytes where 3"));
-  CHECK_THAT(penstock_test::error_of([&] { (void)ps::tfrecord(path, {.index = ps::index_policy::dali}); }),
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::tfrecord(path, {.index = ps::dali_index}); }),
              contains("tfrecord makes its own indexes"));
   std::filesystem::remove(path);
   CHECK_THAT(refusal(path), contains(path));

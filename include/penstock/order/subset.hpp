@@ -140,16 +140,6 @@ class compared_with {
   Operand other_;
 };
 
-namespace detail {
-template <comparison How>
-struct compare_fn {
-  template <operand T>
-  [[nodiscard]] compared_with<How, kept_operand<T>> operator()(const T& value) const {
-    return compared_with<How, kept_operand<T>>(kept_operand<T>(value));
-  }
-};
-}  // namespace detail
-
 /// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
 /// Integers are compared as integers, and with a floating-point number as doubles; texts byte by byte. NaN
 /// equals nothing.
@@ -170,12 +160,27 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
-inline constexpr detail::compare_fn<comparison::differ> differs_from{};
-inline constexpr detail::compare_fn<comparison::less> less_than{};        ///< `less_than(3)`
-inline constexpr detail::compare_fn<comparison::at_most> at_most{};       ///< `at_most(3)`
-inline constexpr detail::compare_fn<comparison::greater> greater_than{};  ///< `greater_than(3)`
-inline constexpr detail::compare_fn<comparison::at_least> at_least{};     ///< `at_least(3)`
+/// `differs_from(0)`: true of NaN, too.
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::differ, detail::kept_operand<T>> differs_from(const T& value) {
+  return compared_with<comparison::differ, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::less, detail::kept_operand<T>> less_than(const T& value) {
+  return compared_with<comparison::less, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::at_most, detail::kept_operand<T>> at_most(const T& value) {
+  return compared_with<comparison::at_most, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::greater, detail::kept_operand<T>> greater_than(const T& value) {
+  return compared_with<comparison::greater, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::at_least, detail::kept_operand<T>> at_least(const T& value) {
+  return compared_with<comparison::at_least, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
 
 /// The stage `subset(values, predicate)`.
 class subset_stage {

@@ -5,6 +5,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/source/arrow_ipc.hpp>
+#include <penstock/source/dali_index.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/ffcv.hpp>
@@ -80,7 +81,7 @@ struct webdataset_format {
   template <storage Storage>
   using stored_sources = std::variant<webdataset<Storage>>;
 
-  webdataset_options options = {};
+  webdataset_options options = index_policy::cache.or_else(dali_index);
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_tar); }

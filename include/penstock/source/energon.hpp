@@ -174,8 +174,8 @@ class energon_reader {
 ///
 ///     auto samples = energon("coco", "train") | shuffle | decode<field<"jpg", identity>>;
 ///
-/// In: the dataset's folder, the name of the part, and the options of `webdataset`; with
-/// `index_policy::energon` the dataset's own `.tar.idx` files are used. Out, kind, guarantees, cost, threads:
+/// In: the dataset's folder, the name of the part, and the options of `webdataset`; with `energon_index` the
+/// dataset's own `.tar.idx` files are used. Out, kind, guarantees, cost, threads:
 /// as for `webdataset`.
 /// Throws what `read_energon_part` and `webdataset` throw; `errc::format` with both files for a shard with a
 /// different number of samples; `errc::argument` if `exclude` names single samples, which an indexed source

@@ -5,6 +5,13 @@
 
 namespace penstock::inline v0_1 {
 
+struct webdataset_options;
+
+namespace detail {
+struct foreign_index;
+enum class own_index_use : unsigned char { cache, keep, transient, require, none };
+}  // namespace detail
+
 /// How a source obtains the indexes of its shards.
 ///
 ///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
@@ -16,27 +23,52 @@ namespace penstock::inline v0_1 {
 ///   transient   uses `<shard>.penstock-index`, and writes no file
 ///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
 ///               its shard, that is an error that names both files
-///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
-///               so only a few headers are read: the first, the last and 62 between them. Version v1.1 does
-///               not, so all headers are read and compared
-///   energon     checks Megatron-Energon's index, `train-0.tar.idx`, against all headers
 ///
-/// With `dali` and `energon` the other program's index must exist and agree with its shard: otherwise
-/// errc::missing or errc::format with the names of both files. The resulting index stays in memory: no file
-/// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
-/// and repeat the `.idx`.
+/// Indexes of other programs are policies in headers of their own, `dali_index` and `energon_index`:
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///
+/// Then the other program's index must exist and agree with its shard: otherwise errc::missing or
+/// errc::format with the names of both files. The resulting index stays in memory: no file is written.
+/// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
+/// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
+/// what was made is kept as `cache` says.
 ///
 /// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
 /// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
 /// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
-/// index is looked for there; then beside the shard in the store: `<shard>.penstock-index`, or DALI's of
-/// version v1.2; last it is built from the headers. One that was made from a copy of the shard elsewhere is
-/// compared with six of the shard's headers, as is DALI's. `transient` does the same, and writes nothing.
-/// `require` does the same, and builds nothing. A store that gives objects no stamp gets no files in the
-/// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
-/// time.
-/// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { cache, keep, transient, require, dali, energon };
+/// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
+/// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
+/// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
+/// nothing. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
+/// made again; none is ever deleted, and you may delete any at any time.
+class index_policy {
+ public:
+  static const index_policy cache, keep, transient, require;
+
+  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
+  [[nodiscard]] constexpr index_policy or_else(index_policy other) const noexcept {
+    return index_policy(own_, other.foreign_);
+  }
+  friend constexpr bool operator==(index_policy, index_policy) = default;
+
+  constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
+      : foreign_(foreign), own_(own) {}
+  [[nodiscard]] constexpr detail::own_index_use own() const noexcept { return own_; }
+  [[nodiscard]] constexpr const detail::foreign_index* foreign() const noexcept { return foreign_; }
+
+  /// The options of `webdataset` with this policy.
+  operator webdataset_options() const;
+
+ private:
+  const detail::foreign_index* foreign_;
+  detail::own_index_use own_;
+};
+
+inline constexpr index_policy index_policy::cache{detail::own_index_use::cache, nullptr};
+inline constexpr index_policy index_policy::keep{detail::own_index_use::keep, nullptr};
+inline constexpr index_policy index_policy::transient{detail::own_index_use::transient, nullptr};
+inline constexpr index_policy index_policy::require{detail::own_index_use::require, nullptr};
 
 /// What a source does with a shard that is cut off or damaged, which shows when its index is made.
 ///

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/files/sidecar_objects.hpp>
+#include <penstock/source/index_policy.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -20,6 +21,9 @@ struct index_shards_options {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 1_MiB;
   std::uint64_t scan_gap = 256_KiB;
+  /// What an index that is missing is made from: `dali_index`, DALI's in the store; with
+  /// `index_policy::cache.or_else(dali_index)` the shard's headers where there is none of DALI's.
+  index_policy index = index_policy::cache;
 };
 
 /// What `index_shards` found and did.

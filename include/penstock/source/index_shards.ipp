@@ -5,13 +5,11 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/files/parallel.hpp>
-#include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/shard_index.hpp>
-#include <penstock/source/records/stored_index.hpp>
+#include <penstock/source/records/shard_set.hpp>
 #include <penstock/source/tar/tar_shards.hpp>
 
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,21 +36,22 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   if (where.local)
     throw error(errc::argument,
                 "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
-  const scan_pace pace = latent ? scan_pace::far(options.scan_gap) : scan_pace();
+  const known_shards set({.policy = options.index,
+                          .extension_limit = options.extension_limit,
+                          .scan_gap = options.scan_gap,
+                          .kind = &tar_shards()},
+                         latent, &shards_in_store);
   const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
   indexed_shards done;
   std::mutex one_at_a_time;
   for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
     const auto id = static_cast<object_id>(i);
     const object_version there = session.version(id);
-    std::optional<buffer> made;
-    if (!index_is_there(there, id, near)) {
-      std::string why;
-      made = index_in_store(session, id, near, tar_shards(), pace, options.extension_limit, why);
-      if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
-    }
+    shared<const buffer> made;
+    if (shard_damage none; !index_is_there(there, id, near))
+      made = set.build(session, near, i, where.names[i], none);
     const std::scoped_lock held(one_at_a_time);
-    if (made) {
+    if (made != nullptr) {
       sink.put(sink.self, i, index_name(where.names[i]), made->view());
       ++done.made;
     } else {

@@ -24,6 +24,14 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+template <class Source, class Own>
+using given_or = std::conditional_t<std::is_void_v<Source>, Own, Source>;
+template <class Layout, class Storage, class Source>
+using source_of_layout = record_source<typename files_of_layout<Layout, Storage>::type,
+                                       typename Layout::template opened<typename Storage::session>, Source>;
+}  // namespace detail
+
 /// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
 /// are read by it, too.
 ///
@@ -47,47 +55,30 @@ namespace penstock::inline v0_1 {
 ///
 /// A source that says more of its files derives from it, and names itself as `Source`.
 template <class Format, storage Storage, class Source = void>
-class record_files : public opens_as_plan<
-                         std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
+class record_files
+    : public detail::source_of_layout<detail::layout_of_format<detail::format_or_none<Format>>, Storage,
+                                      detail::given_or<Source, record_files<Format, Storage>>> {
   static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
   using layout = detail::layout_of_format<detail::format_or_none<Format>>;
-  using session_type = typename Storage::session;
   using files = typename detail::files_of_layout<layout, Storage>::type;
-  using opened = typename layout::template opened<session_type>;
 
  public:
-  using penstock_part = source_tag;
-  using element = typename opened::element;
   static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
 
-  using reader = detail::record_reader<files, opened>;
-
-  record_files(Format format, Storage where) : files_(made(format, std::move(where))) {}
+  record_files(Format format, Storage where) : record_files::record_source(made(format, std::move(where))) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   record_files(Format format, const Text& pattern)
       : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  /// Where files begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size and records, and what the format says of its content.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const
     requires requires(const files& known) { known.fields().size(); }
   {
     std::vector<source_field> made;
-    for (const auto& one : files_->fields()) made.push_back({one.name, std::string(detail::type_of(one))});
+    for (const auto& one : this->known().fields())
+      made.push_back({one.name, std::string(detail::type_of(one))});
     return made;
   }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
-
- protected:
-  [[nodiscard]] const files& known() const noexcept { return *files_; }
 
  private:
   [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
@@ -103,8 +94,6 @@ class record_files : public opens_as_plan<
       return shared<const files>(new const files(std::move(where), std::move(known)));
     }
   }
-
-  shared<const files> files_;
 };
 
 template <class Format, storage Storage>

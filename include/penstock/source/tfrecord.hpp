@@ -138,14 +138,6 @@ struct tf_layout {
     [[nodiscard]] std::uint64_t fingerprint() const noexcept {
       return mix64(this->shards.fingerprint() ^ 0x74667265636f7264);
     }
-    [[nodiscard]] std::string describe() const {
-      if constexpr (requires {
-                      { this->where.describe() } -> std::convertible_to<std::string>;
-                    })
-        return known_shards::describe(this->where.describe());
-      else
-        return known_shards::describe({});
-    }
   };
   template <class Session>
   using opened = open_shards<Session, show_tf_records>;
@@ -153,9 +145,9 @@ struct tf_layout {
   tfrecord_options options;
 
   [[nodiscard]] static index_rules rules_of(const tfrecord_options& options) {
-    if (options.index == index_policy::dali || options.index == index_policy::energon)
+    if (options.index.foreign() != nullptr)
       throw error(errc::argument,
-                  "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
+                  "tfrecord makes its own indexes; dali_index and energon_index are for tar shards");
     return {options.index,           options.threads,      0,
             options.scan_gap,        options.index_folder, &detail::tf_record_files(),
             options.on_damaged_shard};

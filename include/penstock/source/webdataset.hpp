@@ -4,12 +4,11 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/records/shard_reader.hpp>
 #include <penstock/source/records/shard_set.hpp>
 #include <penstock/source/tar/tar_shards.hpp>
@@ -47,33 +46,44 @@ struct webdataset_options {
   /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
   /// one.
   std::uint64_t scan_gap = 256_KiB;
-  /// What to do with a shard that is cut off or damaged. Not for `index_policy::dali` and `energon`, whose
-  /// indexes say what a shard has, nor for `require`, since no index is kept of such a shard.
+  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
+  /// what a shard has, nor for `require`, since no index is kept of such a shard.
   penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
   /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
   /// index is made again if it was made with another choice.
   bool skip_apple_double = true;
 };
 
+inline index_policy::operator webdataset_options() const { return {.index = *this}; }
+
 namespace detail {
 
-/// The shards of a storage, or those listed in a manifest.
 template <storage Storage>
-[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
-                                                               const webdataset_options& options,
-                                                               const manifest* known) {
-  index_rules rules{
-      options.index,        options.threads, options.extension_limit,  options.scan_gap,
-      options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
+[[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
+  const shard_kind* kind = nullptr;
+  if constexpr (may_be_stored<Storage>)
+    kind = &tar_shards();
+  else
+    kind = &local_tar_shards();
+  return {options.index,
+          options.threads,
+          options.extension_limit,
+          options.scan_gap,
+          options.index_folder,
+          kind,
+          options.on_damaged_shard,
+          options.skip_apple_double};
+}
+/// The shards of a storage, or, with one more argument, those listed in a manifest.
+template <storage Storage, std::same_as<manifest>... Known>
+[[nodiscard, gnu::cold]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                                          const webdataset_options& options,
+                                                                          const Known&... known) {
   const shared<const shard_set<Storage>> set(
-      known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
-                       : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
+      new const shard_set<Storage>(std::move(where), rules_of_tar<Storage>(options), known...));
   if (options.require_end) set->check_ends();
   return set;
 }
-/// Those of files, which most programs read: one function for all of them.
-[[nodiscard]] shared<const shard_set<file>> open_tar_files(file where, const webdataset_options& options,
-                                                           const manifest* known);
 
 }  // namespace detail
 
@@ -83,6 +93,7 @@ template <storage Storage>
 ///     auto samples = webdataset("train-{0000..0127}.tar");
 ///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
 ///     auto here = webdataset(manifest_from_string(received));
+///     auto beside = webdataset("train-{0000..0127}.tar", index_policy::keep);
 ///
 /// If you pass a manifest that another process made (`to_string`, `manifest_from_string`), no folder is
 /// listed and no index is opened; a shard that does not match the manifest throws `errc::io` at its first
@@ -111,19 +122,15 @@ template <storage Storage>
 /// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
-class webdataset : public opens_as_plan<webdataset<Storage>> {
-  using shard_set = detail::shard_set<Storage>;
-
+class webdataset
+    : public detail::record_source<detail::shard_set<Storage>,
+                                   detail::open_shards<typename Storage::session, detail::show_samples>,
+                                   webdataset<Storage>> {
  public:
-  using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
-  /// A run's reader: a session, and the indexes of the shards used so far.
-  using reader = detail::shard_reader<Storage, detail::show_samples>;
-  using element = typename reader::element;
-
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(open(std::move(where), options, nullptr)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options)) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -140,58 +147,23 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(open(std::move(where), options, &known)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options, known)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return set_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   /// The shards of which only the samples before some damage are in the dataset, as far as this plan has
   /// looked for indexes: none if it was made with a manifest. See `on_damaged_shard`.
-  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return set_->damages; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
-  [[nodiscard]] std::string describe() const {
-    if constexpr (requires {
-                    { set_->where.describe() } -> std::convertible_to<std::string>;
-                  })
-      return set_->describe(set_->where.describe());
-    else
-      return set_->describe({});
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept {
+    return this->known().damages;
   }
-  /// Returns a reader that never fetches unused members ahead, and reads as little of them as it can.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
-
- private:
-  [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
-                                                    const class penstock::manifest* known) {
-    if constexpr (std::same_as<Storage, file>)
-      return detail::open_tar_files(std::move(where), options, known);
-    else
-      return detail::open_tar_shards(std::move(where), options, known);
-  }
-
-  shared<const shard_set> set_;
 };
 
 template <storage Storage>
-webdataset(Storage) -> webdataset<Storage>;
-template <storage Storage>
-webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(Storage, webdataset_options = {}) -> webdataset<Storage>;
 webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
 template <storage Storage>
 webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::pattern_text Text>
-webdataset(const Text&) -> webdataset<file>;
-template <detail::pattern_text Text>
-webdataset(const Text&, webdataset_options) -> webdataset<file>;
+webdataset(const Text&, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
-
-inline shared<const detail::shard_set<file>> detail::open_tar_files(file where,
-                                                                    const webdataset_options& options,
-                                                                    const manifest* known) {
-  return open_tar_shards(std::move(where), options, known);
-}
 
 }  // namespace penstock::inline v0_1

@@ -25,6 +25,9 @@ namespace penstock::inline v0_1 {
 /// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
 [[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
 
+/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
+[[nodiscard]] std::string without_secrets(std::string_view text);
+
 namespace detail::files {
 
 /// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a

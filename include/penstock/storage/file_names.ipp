@@ -6,7 +6,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
-#include <penstock/storage/url.hpp>
 
 #include <glob.h>
 #include <unistd.h>
@@ -109,10 +108,10 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
   }
   std::vector<std::string> names;
   if (code == 0) {
-    // By bytes, not by the locale as glob itself would. Sorting pointers costs a program a fifth of the code
-    // that sorting strings does.
-    std::sort(all.found.gl_pathv, all.found.gl_pathv + all.found.gl_pathc,
-              [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
+    // By bytes, not by the locale as glob itself would; std::sort would cost a program 2 KB of code.
+    std::qsort(all.found.gl_pathv, all.found.gl_pathc, sizeof(char*), [](const void* a, const void* b) {
+      return std::strcmp(*static_cast<const char* const*>(a), *static_cast<const char* const*>(b));
+    });
     for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
       std::string name = all.found.gl_pathv[i];
       if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
@@ -126,6 +125,23 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
 }
 
 }  // namespace detail::files
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         port.find_first_not_of("0123456789", 1) == std::string_view::npos);
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
 
 PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
   detail::files::check_is_name(pattern);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <cstdint>
 #include <string>
@@ -54,9 +55,6 @@ struct url {
 /// Errors: those of `parse_url`.
 /// Source: RFC 3986, 5.2.
 [[nodiscard]] url resolve(const url& base, std::string_view location);
-
-/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
-[[nodiscard]] std::string without_secrets(std::string_view text);
 
 }  // namespace penstock::inline v0_1
 

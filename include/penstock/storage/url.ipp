@@ -152,24 +152,6 @@ PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
   return scheme == other.scheme && host == other.host && port_number() == other.port_number();
 }
 
-PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
-  namespace urls = detail::urls;
-  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
-  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
-  std::string_view shown = text.substr(0, end);
-  const std::size_t scheme = shown.find("://");
-  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
-  shown.remove_prefix(head.size());
-  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
-  const std::string_view authority = shown.substr(0, shown.find('/'));
-  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
-  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
-                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
-  const std::size_t at = (is_host ? authority : shown).rfind('@');
-  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
-  return detail::text({head, shown, tail});
-}
-
 PENSTOCK_INLINE url parse_url(std::string_view text) {
   namespace urls = detail::urls;
   if (text.size() > urls::longest)

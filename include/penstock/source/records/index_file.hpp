@@ -19,9 +19,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
-/// `train-0.tar.idx`.
-inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+/// The name of the file that holds an index: `train-0.tar.penstock-index`.
+inline constexpr sidecar own_index{".penstock-index"};
 
 /// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
 /// which hold its name; the entry has it twice.

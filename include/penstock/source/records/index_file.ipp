@@ -16,9 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -53,13 +51,12 @@ PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
 PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
   const std::string folder = index_folder(chosen);
   if (folder.empty()) return {};
-  std::error_code unknown;
-  std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
-  if (unknown) whole = std::filesystem::absolute(shard);
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(shard.c_str(), nullptr), &std::free);
+  const std::string_view whole = real ? real.get() : std::string_view(shard);
   // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
   // again.
-  const std::uint64_t one = fingerprint().add("index", whole.native()).value();
-  const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
+  const std::uint64_t one = fingerprint().add("index", whole).value();
+  const std::uint64_t two = fingerprint().add("cache", whole, one).value();
   return folder + in_hex(one) + in_hex(two) + ".penstock-index";
 }
 

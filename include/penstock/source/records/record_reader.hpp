@@ -4,6 +4,7 @@
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
@@ -21,6 +22,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1::detail {
 
@@ -225,6 +227,35 @@ class record_reader {
   mutable session_type session_;  // a session may be used by many threads
   fixed_array<std::atomic<bool>> seen_;
   Opened kept_;
+};
+
+/// A source of files that `record_reader` reads, from which `Source` is derived: `record_files`,
+/// `webdataset`.
+template <class Files, class Opened, class Source>
+class record_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Opened::element;
+  using reader = record_reader<Files, Opened>;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
+  /// Where files begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return files_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// Covers each file's name, size and records, and what the format says of its content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  /// A reader that reads as little as it can of fields that are not used.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
+
+ protected:
+  explicit record_source(shared<const Files> files) noexcept : files_(std::move(files)) {}
+  [[nodiscard]] const Files& known() const noexcept { return *files_; }
+
+ private:
+  shared<const Files> files_;
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -4,12 +4,13 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/files/sidecar_objects.hpp>
-#include <penstock/source/index_policy.hpp>
 #include <penstock/source/records/header_reader.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sidecar.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,23 +48,41 @@ struct shard_kind {
   /// Makes the index of an object in one pass over its headers. `name` is for errors.
   buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
                   scan_pace pace, build_options options);
-  /// Whether an index of the object's size is that of its content, as far as a few headers show.
+  /// Whether an index of the object's size is that of its content, as far as a few headers show; null for
+  /// local files.
   bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
                  std::uint64_t extension_limit);
   /// Whether the headers of the first and the last member are where an index of the object's size says, and
   /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
   /// sizes in an unusual way.
   bool (*has_ends)(session_view session, object_id id, const shard_index& index);
-  /// Makes the index of a shard from the one of another program that `policy` names; null if there is no such
-  /// program. Null `near`: a file beside the shard; else an object beside it in its store.
-  buffer (*build_foreign)(session_view session, object_id id, const std::string& shard, index_policy policy,
-                          sidecar_objects* near, std::uint64_t extension_limit, scan_pace pace,
-                          bool skip_apple_double) = nullptr;
-  /// The same, where an index that names all members lies beside the shard in its store; nothing if none
-  /// does.
-  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, object_version shard,
-                                            sidecar_objects& near, std::uint64_t extension_limit,
-                                            scan_pace pace, bool skip_apple_double) = nullptr;
+};
+
+/// The number of headers that are compared with an index from a store, besides the first and the last.
+inline constexpr std::size_t stored_index_checks = 4;
+
+/// A shard, and how it is compared with an index that another program made of it.
+struct foreign_shard {
+  session_view session;
+  object_id id;
+  object_version version;
+  std::uint64_t extension_limit = default_extension_limit;
+  scan_pace pace = {};
+  bool skip_apple_double = true;
+  /// how many headers besides the first and the last, if the index names all members
+  std::size_t checks = 62;
+};
+
+/// An index that another program writes beside a shard.
+struct foreign_index {
+  std::string_view program;
+  sidecar file;
+  /// Makes Penstock's of its bytes.
+  buffer (*translate)(const foreign_shard& shard, bytes_view bytes);
+  /// Reads it and makes Penstock's. Null `near`: a file beside the shard; else an object beside it in its
+  /// store.
+  buffer (*build)(const foreign_index& other, foreign_shard shard, const std::string& name,
+                  sidecar_objects* near);
 };
 
 }  // namespace detail

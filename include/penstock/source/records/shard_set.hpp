@@ -16,13 +16,14 @@
 #include <penstock/source/records/index_file.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/records/shard_kind.hpp>
-#include <penstock/source/records/stored_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -37,22 +38,34 @@ struct index_rules {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
-  std::string folder;
+  std::string folder = {};
   const shard_kind* kind = nullptr;
   on_damaged_shard damaged = on_damaged_shard::refuse;
   bool skip_apple_double = true;
+};
+
+struct known_shards;
+
+/// What only shards in a store need: programs that read files do not compile it.
+struct store_calls {
+  /// The index of a shard that lies beside it; nothing if there is none that agrees with the shard: `why`
+  /// then gets what is wrong with it.
+  std::optional<buffer> (*find)(const known_shards& set, session_view session, object_id id,
+                                sidecar_objects& near, std::string& why);
+  std::string (*kept_path)(const std::string& folder, const std::string& name, object_version object);
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
   index_rules rules;
+  const store_calls* store;                     // null if all names are paths
   bool local = false;                           // whether the names are paths
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
   std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
-  known_shards(index_rules chosen, bool latent);
+  known_shards(index_rules chosen, bool latent, const store_calls* in_store);
   known_shards(const known_shards&) = delete;
   known_shards& operator=(const known_shards&) = delete;
   ~known_shards();
@@ -86,6 +99,15 @@ struct known_shards : known_files {
   [[nodiscard]] std::string describe(std::string where) const;
 };
 
+[[nodiscard]] std::optional<buffer> find_in_store(const known_shards& set, session_view session, object_id id,
+                                                  sidecar_objects& near, std::string& why);
+inline constexpr store_calls shards_in_store{&find_in_store, &kept_index_path};
+
+/// Whether shards of a storage may be in a store: its names are no paths, or not always.
+template <storage Storage>
+inline constexpr bool may_be_stored =
+    !is_local<Storage>() || requires(const Storage& where) { where.local(); };
+
 [[nodiscard]] std::vector<std::string> names_in(const manifest& known);
 
 /// The shards of a dataset, as part of a plan.
@@ -93,21 +115,39 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  static constexpr bool latent = traits_of<typename Storage::session>().latency;
-
-  shard_set(Storage given, index_rules chosen)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     check_any(where.names().size());
     sidecar_objects near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
   }
-  shard_set(Storage given, index_rules chosen, manifest known)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     take(facts_of(where), std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    if constexpr (requires {
+                    { where.describe() } -> std::convertible_to<std::string>;
+                  })
+      return known_shards::describe(where.describe());
+    else
+      return known_shards::describe({});
+  }
+
+ private:
+  [[nodiscard]] static bool is_distant(const Storage& given) {
+    return traits_of<typename Storage::session>().latency && !is_local(given);
+  }
+  [[nodiscard]] static const store_calls* calls() noexcept {
+    if constexpr (may_be_stored<Storage>)
+      return &shards_in_store;
+    else
+      return nullptr;
   }
 };
 
@@ -116,7 +156,7 @@ struct shard_set : known_shards {
 class open_indexes {
  public:
   template <storage Storage>
-  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+  [[gnu::cold]] open_indexes(shared<const shard_set<Storage>> set, const projection& used)
       : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
 
   open_indexes(open_indexes&&) noexcept;

@@ -6,7 +6,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/parallel.hpp>
-#include <penstock/source/records/stored_index.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -17,11 +16,6 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether the indexes come from another program.
-PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
-  return policy == index_policy::dali || policy == index_policy::energon;
-}
-
 PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
                                      errc code) {
   return error(code, {"the index ", index, " of the shard ", shard, " ", why,
@@ -30,8 +24,8 @@ PENSTOCK_INLINE error index_required(const std::string& index, const std::string
       .in_file(shard);
 }
 
-PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
-    : rules(std::move(chosen)), distant(latent) {}
+PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent, const store_calls* in_store)
+    : rules(std::move(chosen)), store(in_store), distant(latent) {}
 PENSTOCK_INLINE known_shards::~known_shards() = default;
 
 PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
@@ -141,23 +135,66 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
+// Whether an index from the store belongs to the shard; writes the shard's version into it. It is taken as it
+// is if it was made for this version; one that was made elsewhere, from a copy of the shard with another
+// stamp, is compared with a few headers.
+PENSTOCK_INLINE bool adopt(const known_shards& set, buffer& bytes, session_view session, object_id id,
+                           object_version shard, std::string& why) {
+  const auto tables = shard_index::over(bytes.view());
+  const index_rules& rules = set.rules;
+  if (!tables || (tables->header().bytewise != 0) != rules.kind->bytewise) {
+    why = to_text(index_state::damaged);
+    return false;
+  }
+  index_header header = tables->header();
+  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
+  if (!header.fits(rules.skip_apple_double) ||
+      (!same && (header.shard_size != shard.size ||
+                 !rules.kind->agrees(session, id, *tables, set.pace(), rules.extension_limit)))) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  header.shard_stamp = shard.stamp;
+  header.store(bytes.data());
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, session_view session,
+                                                    object_id id, sidecar_objects& near, std::string& why) {
+  const object_version shard = session.version(id);
+  try {
+    auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
+    if (own && adopt(set, *own, session, id, shard, why)) return own;
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
+}
+
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
                                                          shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  if (foreign(rules.policy)) {
-    return made(rules.kind->build_foreign(session, id, name, rules.policy, local ? nullptr : &near,
-                                          rules.extension_limit, pace(), rules.skip_apple_double));
-  }
+  const foreign_index* const other = rules.policy.foreign();
+  const auto translated = [&] {
+    return made(other->build(*other,
+                             {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
+                             local ? nullptr : &near));
+  };
+  if (rules.policy.own() == own_index_use::none) return translated();
+  std::string why = to_text(index_state::missing);
   if (!local) {
-    std::string why;
-    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
-                                    rules.skip_apple_double))
-      return made(std::move(*found));
-    if (rules.policy == index_policy::require)
-      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
+    if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
+  if (other != nullptr) try {
+      return translated();
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
+    }
+  if (rules.policy.own() == own_index_use::require)
+    throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
@@ -166,16 +203,18 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (foreign(rules.policy)) return {};
-  if (!local) return {kept_index_path(rules.folder, name, shard)};
-  if (rules.policy != index_policy::cache) return {index_path(name)};
+  if (rules.policy.own() == own_index_use::none) return {};
+  if (!local) return {store->kept_path(rules.folder, name, shard)};
+  if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
+  if (const own_index_use own = rules.policy.own();
+      own == own_index_use::none || own == own_index_use::transient)
+    return false;
   const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
@@ -187,7 +226,8 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
+  const own_index_use own = rules.policy.own();
+  const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
                                       [](const shared<const buffer>& one) { return one != nullptr; });
@@ -261,8 +301,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
-    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
+  if (set_->rules.policy.own() == own_index_use::none) {
+    index = set_->rules.policy.foreign()->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))

@@ -3,60 +3,51 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/files/sidecar_objects.hpp>
-#include <penstock/source/index_policy.hpp>
+#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/records/member_name.hpp>
+#include <penstock/source/records/shard_kind.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
-#include <penstock/source/tar/tar_walk.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sidecar.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
+#include <initializer_list>
 #include <string>
-#include <string_view>
 
 /// Indexes that other programs wrote beside a shard, checked against the shard.
 namespace penstock::inline v0_1 {
 namespace detail {
-
-/// The number of headers that are compared with an index from a store, besides the first and the last.
-inline constexpr std::size_t stored_index_checks = 4;
 
 /// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
 struct disagreement {
   std::string text;
 };
 
-/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
-/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
-[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_version shard,
-                                     std::string_view text,
-                                     std::uint64_t extension_limit = default_extension_limit,
-                                     scan_pace pace = {}, std::size_t checks = 62,
-                                     bool skip_apple_double = true);
-/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
-/// last sample. Throws like `index_from_dali`.
-[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_version shard,
-                                        bytes_view offsets,
-                                        std::uint64_t extension_limit = default_extension_limit,
-                                        scan_pace pace = {}, bool skip_apple_double = true);
+[[noreturn, gnu::cold]] void disagree(std::initializer_list<piece> what);
 
-/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
+/// Makes the index of a shard from a foreign one.
+struct foreign_check {
+  foreign_shard shard;
+  index_builder builder;
+
+  explicit foreign_check(const foreign_shard& given)
+      : shard(given), builder(false, given.skip_apple_double) {}
+
+  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
+    return !skipped_member(m.path) && !(shard.skip_apple_double && is_apple_double(m.path)) &&
+           split_member(m.path);
+  }
+  [[nodiscard]] tar::member_scan members() const {
+    return {shard.session, shard.id, shard.version.size, shard.extension_limit, shard.pace};
+  }
+};
+
+/// Makes the index of a shard from the file of another program. Null `near`: a file beside the shard; else an
 /// object beside it in its store, of whose headers fewer are compared.
-[[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy, sidecar_objects* near,
-                                         std::uint64_t extension_limit = default_extension_limit,
-                                         scan_pace pace = {}, bool skip_apple_double = true);
+[[nodiscard]] buffer build_foreign_index(const foreign_index& other, foreign_shard shard,
+                                         const std::string& name, sidecar_objects* near);
 
-/// Makes the index of a shard from one of DALI's, version v1.2, beside it in its store, which names all
-/// members;
-/// nothing if there is none that agrees with the shard.
-[[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                        object_version shard, sidecar_objects& near,
-                                                        std::uint64_t extension_limit, scan_pace pace,
-                                                        bool skip_apple_double);
+/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
+[[nodiscard]] buffer index_from_dali(const foreign_shard& shard, bytes_view text);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -4,27 +4,56 @@
 #include <penstock/source/tar/foreign_index.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/whole_file.hpp>
-#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/records/header_reader.hpp>
 #include <penstock/source/records/index_file.hpp>
-#include <penstock/source/records/member_name.hpp>
 #include <penstock/source/tar/tar_header.hpp>
-#include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {
+
+PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) { throw disagreement{detail::text(what)}; }
+
+PENSTOCK_INLINE buffer build_foreign_index(const foreign_index& other, foreign_shard shard,
+                                           const std::string& name, sidecar_objects* near) {
+  const std::string path = other.file.of(name);
+  const std::string both = detail::text({"the ", other.program, " index ", path, " of the shard ", name});
+  shard.version = shard.session.version(shard.id);
+  const std::uint64_t maximum = max_index_bytes(shard.version.size);
+  std::optional<buffer> bytes;
+  if (near != nullptr) {
+    shard.checks = stored_index_checks;
+    std::string why;
+    bytes = near->read(shard.id, other.file, maximum, &why);
+    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(name);
+  } else {
+    try {
+      bytes = read_whole_file(path, maximum, "the index of this shard");
+    } catch (const error& e) {
+      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                  {both, " cannot be used: ", e.message()})
+          .in_file(name);
+    }
+  }
+  try {
+    return other.translate(shard, bytes->view());
+  } catch (const disagreement& d) {
+    throw error(errc::format, {both, " ", d.text}).in_file(name);
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
 
 // What an index says about a member.
 struct foreign_member {
@@ -34,10 +63,6 @@ struct foreign_member {
   std::uint64_t size = 0;
   std::uint64_t line = 0;  // the members of one line form a sample
 };
-
-[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
-  throw disagreement{detail::text(what)};
-}
 
 // The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
 class dali_lines {
@@ -110,70 +135,27 @@ class dali_lines {
   std::vector<foreign_member> members_;
 };
 
-// Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
-class foreign_check {
+class dali_check : private foreign_check {
  public:
-  foreign_check(session_view session, object_id id, object_version shard, std::uint64_t extension_limit,
-                scan_pace pace, std::size_t checks, bool skip_apple_double)
-      : session_(session),
-        id_(id),
-        shard_(shard),
-        extension_limit_(extension_limit),
-        pace_(pace),
-        checks_(checks),
-        skip_apple_double_(skip_apple_double),
-        builder_(false, skip_apple_double) {}
+  using foreign_check::foreign_check;
 
-  [[nodiscard]] buffer dali(std::string_view text) {
-    const dali_lines lines(text, shard_.size);
-    if (lines.named()) {
+  [[nodiscard]] buffer index(std::string_view text) {
+    const dali_lines lines(text, shard.version.size);
+    if (lines.named())
       by_names(lines.members());
-    } else {
+    else
       by_headers(lines.members());
-    }
-    return builder_.finish(shard_);
-  }
-
-  // `offsets`: the offset of each sample's first header, and the end of the last sample.
-  [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
-    const std::uint64_t samples = offsets.size() / 8 - 1;
-    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
-    std::uint64_t end = 0;
-    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (shard_member m; found.next(m);) {
-      const std::uint64_t before = builder_.met();
-      if (!belongs(m)) continue;
-      builder_.add(m);
-      end = m.data + m.size;
-      if (builder_.met() == before) continue;
-      if (before >= samples)
-        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
-      if (offset(before) != m.header)
-        disagree({"says that sample ", before, " begins at ", offset(before),
-                  ", and the shard has another one at ", m.header});
-    }
-    builder_.note_unended(found.unended());
-    if (builder_.met() != samples) {
-      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
-    }
-    if (offset(samples) < end || offset(samples) > shard_.size)
-      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
-    return builder_.finish(shard_);
+    return builder.finish(shard.version);
   }
 
  private:
-  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
-    return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
-           split_member(m.path);
-  }
   static constexpr std::string_view in_line = " in line ";
 
   // A line is a sample: members that WebDataset skips are not part of it.
   void add(const shard_member& m, const foreign_member& said) {
-    const std::uint64_t before = builder_.met();
-    builder_.add(m);
-    const bool another = builder_.met() != before;
+    const std::uint64_t before = builder.met();
+    builder.add(m);
+    const bool another = builder.met() != before;
     if (another == (said.line == line_)) {
       disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
                 said.line});
@@ -181,30 +163,30 @@ class foreign_check {
     line_ = said.line;
   }
 
-  void by_headers(const std::vector<foreign_member>& members) {
+  void by_headers(const std::vector<foreign_member>& said) {
     std::size_t next = 0;
-    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    tar::member_scan found = members();
     for (shard_member m; found.next(m);) {
-      const bool listed = next < members.size() && members[next].data == m.data;
+      const bool listed = next < said.size() && said[next].data == m.data;
       if (!belongs(m)) {
         if (listed) ++next;
         continue;
       }
-      if (!listed || members[next].size != m.size) {
-        const bool more = next < members.size();
+      if (!listed || said[next].size != m.size) {
+        const bool more = next < said.size();
         disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
-                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
+                  more ? in_line : "", more ? piece(said[next].line) : piece("")});
       }
-      add(m, members[next]);
+      add(m, said[next]);
       ++next;
     }
-    builder_.note_unended(found.unended());
-    if (next < members.size())
-      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
+    builder.note_unended(found.unended());
+    if (next < said.size())
+      disagree({"has a member", in_line, said[next].line, " that the shard does not have there"});
   }
 
   void by_names(const std::vector<foreign_member>& members) {
-    header_reader in(session_, id_, shard_.size, pace_);
+    header_reader in(shard.session, shard.id, shard.version.size, shard.pace);
     std::vector<const foreign_member*> kept;
     for (const foreign_member& said : members) {
       const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
@@ -214,7 +196,7 @@ class foreign_check {
       add(m, said);
       kept.push_back(&said);
     }
-    const std::size_t places = checks_ + 1;
+    const std::size_t places = shard.checks + 1;
     for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
       check(in, *kept[(kept.size() - 1) * i / places]);
     check_edges(in, kept);
@@ -241,7 +223,7 @@ class foreign_check {
 
   // Checks that no member of a sample lies before the first member or after the last.
   void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    tar::member_walk walk(tar::walk_input::of(in), extension_limit_);
+    tar::member_walk walk(tar::walk_input::of(in), shard.extension_limit);
     shard_member found;
     const auto next = [&] {
       while (walk.next(found))
@@ -252,87 +234,19 @@ class foreign_check {
     if (first && (kept.empty() || found.data != kept.front()->data))
       disagree({"does not have the first member of the shard, '", found.path, "'"});
     if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
-    builder_.note_unended(kept.empty() && walk.unended());
+    builder.note_unended(kept.empty() && walk.unended());
     if (kept.empty()) return;
     walk.restart(kept.back()->data + tar::padded(kept.back()->size));
     if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
-    builder_.note_unended(walk.unended());
+    builder.note_unended(walk.unended());
   }
 
-  session_view session_;
-  object_id id_;
-  object_version shard_;
-  std::uint64_t extension_limit_;
-  scan_pace pace_;
-  std::size_t checks_;
-  bool skip_apple_double_;
-  index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
 };
 
-PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_version shard,
-                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
-                                       std::size_t checks, bool skip_apple_double) {
-  return foreign_check(session, id, shard, extension_limit, pace, checks, skip_apple_double).dali(text);
-}
-
-PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_version shard,
-                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace,
-                                          bool skip_apple_double) {
-  return foreign_check(session, id, shard, extension_limit, pace, 0, skip_apple_double).energon(offsets);
-}
-
-PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, sidecar_objects* near,
-                                           std::uint64_t extension_limit, scan_pace pace,
-                                           bool skip_apple_double) {
-  const bool dali = policy == index_policy::dali;
-  const sidecar which = dali ? dali_index : energon_index;
-  const std::string path = which.of(shard);
-  const std::string both =
-      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
-  const object_version version = session.version(id);
-  const std::uint64_t maximum = max_index_bytes(version.size);
-  std::optional<buffer> bytes;
-  if (near != nullptr) {
-    std::string why;
-    bytes = near->read(id, which, maximum, &why);
-    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
-  } else {
-    try {
-      bytes = read_whole_file(path, maximum, "the index of this shard");
-    } catch (const error& e) {
-      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                  {both, " cannot be used: ", e.message()})
-          .in_file(shard);
-    }
-  }
-  try {
-    return dali ? index_from_dali(session, id, version, text_of(bytes->view()), extension_limit, pace,
-                                  near != nullptr ? stored_index_checks : 62, skip_apple_double)
-                : index_from_energon(session, id, version, bytes->view(), extension_limit, pace,
-                                     skip_apple_double);
-  } catch (const disagreement& d) {
-    throw error(errc::format, {both, " ", d.text}).in_file(shard);
-  } catch (error& e) {
-    e.in_file(shard);
-    throw;
-  }
-}
-
-PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                          object_version shard, sidecar_objects& near,
-                                                          std::uint64_t extension_limit, scan_pace pace,
-                                                          bool skip_apple_double) {
-  const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
-  if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
-  try {
-    return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
-                           stored_index_checks, skip_apple_double);
-  } catch (const disagreement&) {
-    return std::nullopt;
-  }
+PENSTOCK_INLINE buffer index_from_dali(const foreign_shard& shard, bytes_view text) {
+  return dali_check(shard).index(text_of(text));
 }
 
 }  // namespace detail

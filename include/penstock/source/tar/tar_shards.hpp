@@ -14,6 +14,8 @@ namespace detail {
 
 /// WebDataset's tar archives.
 [[nodiscard]] const shard_kind& tar_shards() noexcept;
+/// The same in local files, beside which lie no indexes that were made elsewhere.
+[[nodiscard]] const shard_kind& local_tar_shards() noexcept;
 
 /// The same, read forward.
 [[nodiscard]] const stream_kind& tar_streams() noexcept;

@@ -8,7 +8,6 @@
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_index.hpp>
-#include <penstock/source/tar/foreign_index.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
@@ -160,9 +159,12 @@ PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std
 }
 
 PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
-  static constexpr shard_kind kind{"webdataset",         false,         &build_index,
-                                   &agrees_with_headers, &has_tar_ends, &build_foreign_index,
-                                   &dali_index_in_store};
+  static constexpr shard_kind kind{"webdataset", false, &build_index, &agrees_with_headers, &has_tar_ends};
+  return kind;
+}
+
+PENSTOCK_INLINE const shard_kind& local_tar_shards() noexcept {
+  static constexpr shard_kind kind{"webdataset", false, &build_index, nullptr, &has_tar_ends};
   return kind;
 }
 
