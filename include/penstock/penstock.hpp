@@ -3,11 +3,16 @@
 
 /// What most programs use; all of it needs the standard library alone. penstock/all.hpp has everything.
 
-#include <penstock/codec.hpp>
+#include <penstock/codec/chain.hpp>
+#include <penstock/codec/concepts.hpp>
+#include <penstock/codec/floating.hpp>
+#include <penstock/codec/identity.hpp>
+#include <penstock/codec/integer.hpp>
+#include <penstock/codec/npy.hpp>
+#include <penstock/codec/text.hpp>
 #include <penstock/core.hpp>
 #include <penstock/device/host.hpp>
 #include <penstock/inspection/describe.hpp>
-#include <penstock/integration/any_loader.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/observe/progress.hpp>
 #include <penstock/observe/verdict.hpp>
@@ -23,17 +28,29 @@
 #include <penstock/order/world.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
-#include <penstock/source/concat.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
-#include <penstock/source/idx.hpp>
-#include <penstock/source/lines.hpp>
-#include <penstock/source/mix.hpp>
 #include <penstock/source/npy_rows.hpp>
-#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
-#include <penstock/source/zip.hpp>
-#include <penstock/stage.hpp>
+#include <penstock/stage/allow_empty.hpp>
+#include <penstock/stage/bad_samples.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/enumerate.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
+#include <penstock/stage/map_fields.hpp>
+#include <penstock/stage/memory.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/require.hpp>
+#include <penstock/stage/seed.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+#include <penstock/stage/watchdog.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>

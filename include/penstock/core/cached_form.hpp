@@ -20,7 +20,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 /// Elements that are kept in memory and shown again and again: the form that owns them, and the view of it
@@ -90,10 +89,13 @@ inline constexpr bool is_whole_tensor = false;
 template <class T>
 inline constexpr bool is_whole_tensor<whole_tensor<T>> = true;
 
+template <class K>
+struct variant_values;
+
 /// Whether a kept form would refer to something that it does not own: views within other types, such as an
 /// array of texts, are not copied.
 template <class K>
-inline constexpr bool lends = unfinished<K> || requires { typename K::is_view; };
+inline constexpr bool lends = unfinished<K> || requires { typename K::is_view; } || variant_values<K>::lend;
 template <class C, class Traits>
 inline constexpr bool lends<std::basic_string_view<C, Traits>> = true;
 template <class T, std::size_t N>
@@ -114,8 +116,16 @@ template <class A, class B>
 inline constexpr bool lends<std::pair<A, B>> = lends<A> || lends<B>;
 template <class... Ts>
 inline constexpr bool lends<std::tuple<Ts...>> = (lends<Ts> || ...);
-template <class... Ts>
-inline constexpr bool lends<std::variant<Ts...>> = (lends<Ts> || ...);
+/// Of std::variant, whose header few programs need.
+template <class K>
+struct variant_values {
+  static constexpr bool lend = false;
+};
+template <template <class...> class Variant, class... Ts>
+  requires requires(const Variant<Ts...>& v) { v.valueless_by_exception(); }
+struct variant_values<Variant<Ts...>> {
+  static constexpr bool lend = (lends<Ts> || ...);
+};
 template <class... Fields>
 inline constexpr bool lends<record<Fields...>> = (lends<std::remove_cvref_t<typename Fields::type>> || ...);
 
