@@ -4,30 +4,23 @@
 /// What most programs use; all of it needs the standard library alone. penstock/all.hpp has everything.
 
 #include <penstock/codec/chain.hpp>
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/floating.hpp>
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/text.hpp>
 #include <penstock/core.hpp>
-#include <penstock/device/host.hpp>
 #include <penstock/inspection/describe.hpp>
-#include <penstock/observe/counters.hpp>
 #include <penstock/observe/progress.hpp>
 #include <penstock/observe/verdict.hpp>
-#include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/shuffle_batches.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/split.hpp>
-#include <penstock/order/tail.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/order/world.hpp>
 #include <penstock/run/run.hpp>
-#include <penstock/run/state.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
@@ -52,5 +45,4 @@
 #include <penstock/stage/steps.hpp>
 #include <penstock/stage/watchdog.hpp>
 #include <penstock/stage/workers.hpp>
-#include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>

@@ -268,10 +268,6 @@ struct varies<Context, Part, Rest...> {
   }();
 };
 
-}  // namespace detail
-
-namespace detail {
-
 /// Whether run/run.hpp is included.
 template <class Plan>
 concept opened_by_run = requires(const Plan& p) { epoch_of(p, std::uint64_t{}); };

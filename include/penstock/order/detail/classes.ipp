@@ -3,8 +3,6 @@
 
 #include <penstock/order/detail/classes.hpp>
 
-#include <penstock/core/to_size.hpp>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void classes::fill(const std::vector<std::uint32_t>& met,

@@ -4,7 +4,6 @@
 #include <penstock/order/detail/position_list.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/places.hpp>
 
 #include <utility>
