@@ -9036,10 +9036,13 @@ inline constexpr bool is_whole_tensor = false;
 template <class T>
 inline constexpr bool is_whole_tensor<whole_tensor<T>> = true;
 
+template <class K>
+struct variant_lends : std::false_type {};
+
 /// Whether a kept form would refer to something that it does not own: views within other types, such as an
 /// array of texts, are not copied.
 template <class K>
-inline constexpr bool lends = unfinished<K> || requires { typename K::is_view; };
+inline constexpr bool lends = unfinished<K> || requires { typename K::is_view; } || variant_lends<K>::value;
 template <class C, class Traits>
 inline constexpr bool lends<std::basic_string_view<C, Traits>> = true;
 template <class T, std::size_t N>
@@ -9060,8 +9063,10 @@ template <class A, class B>
 inline constexpr bool lends<std::pair<A, B>> = lends<A> || lends<B>;
 template <class... Ts>
 inline constexpr bool lends<std::tuple<Ts...>> = (lends<Ts> || ...);
-template <class... Ts>
-inline constexpr bool lends<std::variant<Ts...>> = (lends<Ts> || ...);
+/// A std::variant, whose header few programs need.
+template <template <class...> class Variant, class... Ts>
+  requires requires(const Variant<Ts...>& v) { v.valueless_by_exception(); }
+struct variant_lends<Variant<Ts...>> : std::bool_constant<(lends<Ts> || ...)> {};
 template <class... Fields>
 inline constexpr bool lends<record<Fields...>> = (lends<std::remove_cvref_t<typename Fields::type>> || ...);
 
@@ -15192,10 +15197,6 @@ namespace detail {
 /// `same_data`, a different description of the data is not a difference.
 [[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
                                                       std::span<const std::string> ours, bool same_data);
-
-}  // namespace detail
-
-namespace detail {
 
 inline void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
 

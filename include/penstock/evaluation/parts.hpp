@@ -310,10 +310,6 @@ namespace detail {
 [[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
                                                       std::span<const std::string> ours, bool same_data);
 
-}  // namespace detail
-
-namespace detail {
-
 inline void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
 
 inline std::string word_of_data(std::string words) {

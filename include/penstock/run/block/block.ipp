@@ -4,7 +4,6 @@
 #include <penstock/run/block/block.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 
 #include <utility>
 

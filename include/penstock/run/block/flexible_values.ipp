@@ -3,7 +3,6 @@
 
 #include <penstock/run/block/flexible_values.hpp>
 
-#include <penstock/core/to_size.hpp>
 #include <penstock/run/block/slot_layout.hpp>
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 
 #include <cstring>
 #include <new>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

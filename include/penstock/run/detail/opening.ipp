@@ -4,7 +4,6 @@
 #include <penstock/run/detail/opening.hpp>
 
 #include <cstddef>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

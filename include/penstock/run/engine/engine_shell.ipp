@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <penstock/run/feed/position_buffer.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <exception>

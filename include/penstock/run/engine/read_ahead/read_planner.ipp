@@ -4,7 +4,6 @@
 #include <penstock/run/engine/read_ahead/read_planner.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <utility>
 

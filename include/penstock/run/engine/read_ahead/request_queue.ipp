@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace penstock::inline v0_1 {
