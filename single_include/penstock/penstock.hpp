@@ -2253,10 +2253,11 @@ namespace penstock::inline v0_1 {
 
 struct about_expression_tag {};  ///< a mistake about where something was written
 struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
-/// Bases of mistakes.
+/// The bases of mistakes of both kinds.
 struct about_expression {
   using penstock_mistake = about_expression_tag;
 };
+/// As `about_expression`.
 struct about_element {
   using penstock_mistake = about_element_tag;
 };
@@ -2264,7 +2265,8 @@ struct about_element {
 /// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
 /// stage can have mistakes: return them from its `diagnose`:
 ///
-///     struct needs_a_number : about_element {
+///     struct needs_a_number {
+///       using penstock_mistake = about_element_tag;
 ///       template <class Reached>
 ///       static consteval void explain() {
 ///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
@@ -12067,15 +12069,50 @@ namespace penstock::inline v0_1::detail {
 /// result is one of the image, or lies around it.
 class image_places {
  public:
-  explicit image_places(const image_size& size) noexcept;
+  explicit image_places(const image_size& size) noexcept : size_(size) {
+    choice_.right = size.width;
+    choice_.bottom = size.height;
+  }
 
   /// The size of the result so far.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
-  image_places& mirror(mirroring how) noexcept;
+  image_places& mirror(mirroring how) noexcept {
+    // The last pixel is now the first one, and the part in the image is as far from the other side.
+    if (how == mirroring::horizontal) {
+      const std::int64_t last = std::int64_t{size_.width} - 1;
+      choice_.x += (choice_.mirrored & 1u) != 0 ? -last : last;
+      choice_.mirrored ^= 1u;
+      choice_.left = size_.width - std::exchange(choice_.right, size_.width - choice_.left);
+    } else if (how == mirroring::vertical) {
+      const std::int64_t last = std::int64_t{size_.height} - 1;
+      choice_.y += (choice_.mirrored & 2u) != 0 ? -last : last;
+      choice_.mirrored ^= 2u;
+      choice_.top = size_.height - std::exchange(choice_.bottom, size_.height - choice_.top);
+    }
+    return *this;
+  }
   /// Throws `errc::shape` if the rectangle is not within the image.
-  image_places& crop(const image_part& part);
+  image_places& crop(const image_part& part) {
+    if (!part.within(size_))
+      throw error(errc::shape,
+                  {"a crop of ", part.width, " x ", part.height, " at (", part.x, ", ", part.y,
+                   ") from images of ", size_.width, " x ", size_.height, "; resize or pad them first"});
+    return crop(part.x, part.y, part.size());
+  }
   /// The rectangle may reach beyond the image.
-  image_places& crop(std::int64_t x, std::int64_t y, const image_size& size) noexcept;
+  image_places& crop(std::int64_t x, std::int64_t y, const image_size& size) noexcept {
+    choice_.x += (choice_.mirrored & 1u) != 0 ? -x : x;
+    choice_.y += (choice_.mirrored & 2u) != 0 ? -y : y;
+    const auto moved = [](std::uint32_t edge, std::int64_t by, std::uint32_t maximum) {
+      return static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{edge} - by, 0, maximum));
+    };
+    choice_.left = moved(choice_.left, x, size.width);
+    choice_.right = moved(choice_.right, x, size.width);
+    choice_.top = moved(choice_.top, y, size.height);
+    choice_.bottom = moved(choice_.bottom, y, size.height);
+    size_ = size;
+    return *this;
+  }
   [[nodiscard]] const image_choice& choice() const noexcept { return choice_; }
 
  private:
@@ -12083,64 +12120,15 @@ class image_places {
   image_choice choice_;
 };
 
-/// Throws `errc::shape` unless the column holds images of 1 to 4 channels, or of `channels` if that is not 1.
-void check_image_column(const extents& shape, std::size_t channels);
 /// Throws `errc::limit` for more pixels than a kernel can number.
-void check_kernel_size(std::uint64_t width, std::uint64_t height);
-/// Throws `errc::argument` unless padding is of a colour.
-void check_device_padding(padding_mode mode);
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/device/image/image_places.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE image_places::image_places(const image_size& size) noexcept : size_(size) {
-  choice_.right = size.width;
-  choice_.bottom = size.height;
+inline void check_kernel_size(std::uint64_t width, std::uint64_t height) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 31;  // places in an image are of 32 bits there
+  if (width >= maximum || height >= maximum || width * height >= maximum)
+    throw error(errc::limit, {"images of ", width, " x ", height,
+                              " are too large for a kernel; make parts of them before batch"});
 }
-
-PENSTOCK_INLINE image_places& image_places::mirror(mirroring how) noexcept {
-  // The last pixel is now the first one, and the part in the image is as far from the other side.
-  if (how == mirroring::horizontal) {
-    const std::int64_t last = std::int64_t{size_.width} - 1;
-    choice_.x += (choice_.mirrored & 1u) != 0 ? -last : last;
-    choice_.mirrored ^= 1u;
-    choice_.left = size_.width - std::exchange(choice_.right, size_.width - choice_.left);
-  } else if (how == mirroring::vertical) {
-    const std::int64_t last = std::int64_t{size_.height} - 1;
-    choice_.y += (choice_.mirrored & 2u) != 0 ? -last : last;
-    choice_.mirrored ^= 2u;
-    choice_.top = size_.height - std::exchange(choice_.bottom, size_.height - choice_.top);
-  }
-  return *this;
-}
-
-PENSTOCK_INLINE image_places& image_places::crop(const image_part& part) {
-  if (!part.within(size_))
-    throw error(errc::shape,
-                {"a crop of ", part.width, " x ", part.height, " at (", part.x, ", ", part.y,
-                 ") from images of ", size_.width, " x ", size_.height, "; resize or pad them first"});
-  return crop(part.x, part.y, part.size());
-}
-
-PENSTOCK_INLINE image_places& image_places::crop(std::int64_t x, std::int64_t y,
-                                                 const image_size& size) noexcept {
-  choice_.x += (choice_.mirrored & 1u) != 0 ? -x : x;
-  choice_.y += (choice_.mirrored & 2u) != 0 ? -y : y;
-  const auto moved = [](std::uint32_t edge, std::int64_t by, std::uint32_t maximum) {
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{edge} - by, 0, maximum));
-  };
-  choice_.left = moved(choice_.left, x, size.width);
-  choice_.right = moved(choice_.right, x, size.width);
-  choice_.top = moved(choice_.top, y, size.height);
-  choice_.bottom = moved(choice_.bottom, y, size.height);
-  size_ = size;
-  return *this;
-}
-
-PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channels) {
+/// Throws `errc::shape` unless the column holds images of 1 to 4 channels, or of `channels` if that is not 1.
+inline void check_image_column(const extents& shape, std::size_t channels) {
   const bool images = shape.rank() == 4 && shape[3] >= 1 && shape[3] <= 4;
   if (!images)
     throw error(errc::shape, {"operations on images on a device get columns of shape (slots, height, width, "
@@ -12151,15 +12139,8 @@ PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channe
                               " channels; write one mean for all, or as many as there are channels"});
   check_kernel_size(shape[2], shape[1]);
 }
-
-PENSTOCK_INLINE void check_kernel_size(std::uint64_t width, std::uint64_t height) {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 31;  // places in an image are of 32 bits there
-  if (width >= maximum || height >= maximum || width * height >= maximum)
-    throw error(errc::limit, {"images of ", width, " x ", height,
-                              " are too large for a kernel; make parts of them before batch"});
-}
-
-PENSTOCK_INLINE void check_device_padding(padding_mode mode) {
+/// Throws `errc::argument` unless padding is of a colour.
+inline void check_device_padding(padding_mode mode) {
   if (mode != padding_mode::constant)
     throw error(errc::argument,
                 "on_device pads with a colour only; write the operation in a map before batch, or "
@@ -12230,6 +12211,7 @@ void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t
                             map.scale[c]);
 }
 
+#ifdef __x86_64__
 /// The kernels for AVX2, which the processor must have: as `convert_row` and `convert_planes`. They return
 /// how many pixels they did, a multiple of 8.
 std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
@@ -12242,6 +12224,7 @@ std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdif
                                 const channel_map<3>& map) noexcept;
 std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
                                 const channel_map<4>& map) noexcept;
+#endif
 
 /// The fastest way that this processor has.
 template <std::size_t Channels, class In>
@@ -12407,29 +12390,6 @@ template <std::size_t Channels>
                                                                         std::size_t pixels,
                                                                         const channel_map<4>& map) noexcept {
   return convert_planes_x8<4>(from, to, plane, pixels, map);
-}
-
-#else
-
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<1>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<3>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<4>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
-                                                const channel_map<3>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
-                                                const channel_map<4>&) noexcept {
-  return 0;
 }
 
 #endif
@@ -14077,6 +14037,17 @@ concept repeating_stage = part_of_kind<S, order_tag> && requires(const std::remo
 /// wants_places = true`.
 template <class S>
 concept place_wanting = order_stage<S> && requires { requires S::wants_places; };
+
+namespace detail {
+/// The first position of an epoch that an order takes from a sample; searches the epoch.
+template <class Order>
+[[nodiscard]] std::optional<position> first_position(const Order& from, position sample) {
+  const auto bound = from.bind(sample.epoch);
+  for (std::uint64_t at = 0; at < from.size(); ++at)
+    if (bound(at).index == sample.index) return position{sample.epoch, at};
+  return std::nullopt;
+}
+}  // namespace detail
 
 /// The order that stage `S` builds.
 template <order_stage S>
@@ -17322,16 +17293,59 @@ namespace detail {
 }
 
 /// Weights of a bell of `kernel` taps, as whole numbers whose sum is 2^14.
-void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma);
-/// The sum of `kernel` values, each `step` behind the one before it, times their weights; of `blocks` times
-/// 32 values side by side. From bytes to 128ths.
-void blur_row(const std::int16_t* from, std::int16_t* to, std::size_t blocks, std::size_t step,
-              const std::int16_t* weights, std::size_t kernel) noexcept;
-/// Weighted sums as those of `blur_row`, of values below each other: from `kernel` rows of 128ths to bytes.
-void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t blocks,
-                 const std::int16_t* weights, std::size_t kernel) noexcept;
+inline void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma) {
+  const double middle = static_cast<double>(kernel - 1) / 2;
+  const auto bell = [&](std::size_t i) {
+    const double x = (static_cast<double>(i) - middle) / sigma;
+    return std::exp(-0.5 * x * x);
+  };
+  double sum = 0;
+  for (std::size_t i = 0; i < kernel; ++i) sum += bell(i);
+  int rest = 1 << 14;
+  for (std::size_t i = 0; i < kernel; ++i) {
+    weights[i] = static_cast<std::int16_t>(std::lround(bell(i) / sum * (1 << 14)));
+    rest -= weights[i];
+  }
+  // What rounding left goes to the middle ones, one by one, so that no weight is far from its own.
+  const int one = rest < 0 ? -1 : 1;
+  for (std::size_t i = 0; rest != 0; ++i, rest -= one) {
+    const std::size_t away = (i % kernel + 1) / 2;
+    const std::size_t at = i % 2 == 0 ? kernel / 2 - away : kernel / 2 + away;
+    weights[at] = static_cast<std::int16_t>(weights[at] + one);
+  }
+}
 
 inline constexpr std::size_t blur_block = 32;
+
+/// The sum of `kernel` values, each `step` behind the one before it, times their weights; of `blocks` times
+/// 32 values side by side. From bytes to 128ths.
+inline void blur_row(const std::int16_t* __restrict from, std::int16_t* __restrict to, std::size_t blocks,
+                     std::size_t step, const std::int16_t* __restrict weights, std::size_t kernel) noexcept {
+  for (std::size_t b = 0; b < blocks; ++b, from += blur_block, to += blur_block) {
+    std::int32_t sums[blur_block];
+    for (std::size_t i = 0; i < blur_block; ++i) sums[i] = 64;
+    for (std::size_t k = 0; k < kernel; ++k) {
+      const std::int16_t* const at = from + k * step;
+      const std::int16_t weight = weights[k];
+      for (std::size_t i = 0; i < blur_block; ++i) sums[i] += std::int32_t{at[i]} * weight;
+    }
+    for (std::size_t i = 0; i < blur_block; ++i) to[i] = static_cast<std::int16_t>(sums[i] >> 7);
+  }
+}
+/// Weighted sums as those of `blur_row`, of values below each other: from `kernel` rows of 128ths to bytes.
+inline void blur_column(const std::int16_t* const* rows, std::uint8_t* __restrict to, std::size_t blocks,
+                        const std::int16_t* __restrict weights, std::size_t kernel) noexcept {
+  for (std::size_t b = 0; b < blocks; ++b, to += blur_block) {
+    std::int32_t sums[blur_block];
+    for (std::size_t i = 0; i < blur_block; ++i) sums[i] = 1 << 20;
+    for (std::size_t k = 0; k < kernel; ++k) {
+      const std::int16_t* const at = rows[k] + b * blur_block;
+      const std::int16_t weight = weights[k];
+      for (std::size_t i = 0; i < blur_block; ++i) sums[i] += std::int32_t{at[i]} * weight;
+    }
+    for (std::size_t i = 0; i < blur_block; ++i) to[i] = static_cast<std::uint8_t>(sums[i] >> 21);
+  }
+}
 
 template <byte_image I>
 class blurred_image : public image_over<blurred_image<I>, I> {
@@ -17456,7 +17470,14 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
 
 class gaussian_blur_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  gaussian_blur_operation(int kernel, double lowest, double highest);
+  gaussian_blur_operation(int kernel, double lowest, double highest)
+      : kernel_(static_cast<std::uint32_t>(kernel)), lowest_(lowest), highest_(highest) {
+    if (kernel < 1 || kernel > 1023 || kernel % 2 == 0)
+      throw error(errc::argument, {"gaussian_blur: the kernel is ", kernel,
+                                   " pixels wide; pass an odd number from 1 to 1023"});
+    detail::check_range("gaussian_blur", "the lowest deviation", lowest, 0.01, 1e4);
+    detail::check_range("gaussian_blur", "the highest deviation", highest, lowest, 1e4);
+  }
   template <byte_image I>
   [[nodiscard]] detail::blurred_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, kernel_, c.random().uniform(lowest_, highest_), c.scratch};
@@ -17514,79 +17535,12 @@ class sharpness_operation : public detail::keeping_places<byte_operation, Random
   return sharpness_operation<true>(factor, p);
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/blur.ipp
-
-namespace penstock::inline v0_1 {
-
 namespace detail {
-
-PENSTOCK_INLINE void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma) {
-  const double middle = static_cast<double>(kernel - 1) / 2;
-  const auto bell = [&](std::size_t i) {
-    const double x = (static_cast<double>(i) - middle) / sigma;
-    return std::exp(-0.5 * x * x);
-  };
-  double sum = 0;
-  for (std::size_t i = 0; i < kernel; ++i) sum += bell(i);
-  int rest = 1 << 14;
-  for (std::size_t i = 0; i < kernel; ++i) {
-    weights[i] = static_cast<std::int16_t>(std::lround(bell(i) / sum * (1 << 14)));
-    rest -= weights[i];
-  }
-  // What rounding left goes to the middle ones, one by one, so that no weight is far from its own.
-  const int one = rest < 0 ? -1 : 1;
-  for (std::size_t i = 0; rest != 0; ++i, rest -= one) {
-    const std::size_t away = (i % kernel + 1) / 2;
-    const std::size_t at = i % 2 == 0 ? kernel / 2 - away : kernel / 2 + away;
-    weights[at] = static_cast<std::int16_t>(weights[at] + one);
-  }
-}
 
 // Blocks of a known length and sums of products of 16 bits: what GCC 12 and Clang 16 make vector code of at
 // -O2.
 
-PENSTOCK_INLINE void blur_row(const std::int16_t* __restrict from, std::int16_t* __restrict to,
-                              std::size_t blocks, std::size_t step, const std::int16_t* __restrict weights,
-                              std::size_t kernel) noexcept {
-  for (std::size_t b = 0; b < blocks; ++b, from += blur_block, to += blur_block) {
-    std::int32_t sums[blur_block];
-    for (std::size_t i = 0; i < blur_block; ++i) sums[i] = 64;
-    for (std::size_t k = 0; k < kernel; ++k) {
-      const std::int16_t* const at = from + k * step;
-      const std::int16_t weight = weights[k];
-      for (std::size_t i = 0; i < blur_block; ++i) sums[i] += std::int32_t{at[i]} * weight;
-    }
-    for (std::size_t i = 0; i < blur_block; ++i) to[i] = static_cast<std::int16_t>(sums[i] >> 7);
-  }
-}
-
-PENSTOCK_INLINE void blur_column(const std::int16_t* const* rows, std::uint8_t* __restrict to,
-                                 std::size_t blocks, const std::int16_t* __restrict weights,
-                                 std::size_t kernel) noexcept {
-  for (std::size_t b = 0; b < blocks; ++b, to += blur_block) {
-    std::int32_t sums[blur_block];
-    for (std::size_t i = 0; i < blur_block; ++i) sums[i] = 1 << 20;
-    for (std::size_t k = 0; k < kernel; ++k) {
-      const std::int16_t* const at = rows[k] + b * blur_block;
-      const std::int16_t weight = weights[k];
-      for (std::size_t i = 0; i < blur_block; ++i) sums[i] += std::int32_t{at[i]} * weight;
-    }
-    for (std::size_t i = 0; i < blur_block; ++i) to[i] = static_cast<std::uint8_t>(sums[i] >> 21);
-  }
-}
-
 }  // namespace detail
-
-PENSTOCK_INLINE gaussian_blur_operation::gaussian_blur_operation(int kernel, double lowest, double highest)
-    : kernel_(static_cast<std::uint32_t>(kernel)), lowest_(lowest), highest_(highest) {
-  if (kernel < 1 || kernel > 1023 || kernel % 2 == 0)
-    throw error(errc::argument,
-                {"gaussian_blur: the kernel is ", kernel, " pixels wide; pass an odd number from 1 to 1023"});
-  detail::check_range("gaussian_blur", "the lowest deviation", lowest, 0.01, 1e4);
-  detail::check_range("gaussian_blur", "the highest deviation", highest, lowest, 1e4);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -39702,7 +39656,9 @@ class mosaic_order {
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const;
   /// A sample's first position; searches the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    return detail::first_position(*this, upstream);
+  }
 
  private:
   [[nodiscard]] shared<const table> shuffled(std::uint64_t epoch) const;
@@ -40195,13 +40151,6 @@ PENSTOCK_INLINE mosaic_order::bound mosaic_order::bind(std::uint64_t epoch) cons
   return {epoch, partition_, options_.shuffle ? shuffled(epoch) : nullptr};
 }
 
-PENSTOCK_INLINE std::optional<position> mosaic_order::position_of(position upstream) const {
-  const bound all = bind(upstream.epoch);
-  for (std::uint64_t at = 0; at < size(); ++at)
-    if (all(at).index == upstream.index) return position{upstream.epoch, at};
-  return std::nullopt;
-}
-
 PENSTOCK_INLINE shared<const mosaic_order::table> mosaic_order::shuffled(std::uint64_t epoch) const {
   return tables_.get(epoch, [&] {
     return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
@@ -40477,10 +40426,7 @@ class mosaic_resampled_order {
   }
   /// A sample's first position; empty if the epoch does not contain it. Searches the epoch.
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    const bound all = bind(upstream.epoch);
-    for (std::uint64_t at = 0; at < size(); ++at)
-      if (all(at).index == upstream.index) return position{upstream.epoch, at};
-    return std::nullopt;
+    return detail::first_position(*this, upstream);
   }
 
  private:
@@ -43324,11 +43270,12 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-inline constexpr detail::compare_fn<comparison::differ> differs_from{};  ///< true of NaN, too
-inline constexpr detail::compare_fn<comparison::less> less_than{};
-inline constexpr detail::compare_fn<comparison::at_most> at_most{};
-inline constexpr detail::compare_fn<comparison::greater> greater_than{};
-inline constexpr detail::compare_fn<comparison::at_least> at_least{};
+/// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
+inline constexpr detail::compare_fn<comparison::differ> differs_from{};
+inline constexpr detail::compare_fn<comparison::less> less_than{};        ///< `less_than(3)`
+inline constexpr detail::compare_fn<comparison::at_most> at_most{};       ///< `at_most(3)`
+inline constexpr detail::compare_fn<comparison::greater> greater_than{};  ///< `greater_than(3)`
+inline constexpr detail::compare_fn<comparison::at_least> at_least{};     ///< `at_least(3)`
 
 /// The stage `subset(values, predicate)`.
 class subset_stage {
@@ -43648,10 +43595,7 @@ class weighted_order {
   /// num_samples.
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
     if (upstream.index >= weights_->size()) return std::nullopt;
-    const bound drawn = bind(upstream.epoch);
-    for (std::uint64_t i = 0; i < size_; ++i)
-      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
-    return std::nullopt;
+    return detail::first_position(*this, upstream);
   }
 
  private:

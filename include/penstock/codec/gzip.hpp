@@ -38,9 +38,7 @@ class gzip_scratch {
     throw error(errc::format, "the gzip member is cut short").at_offset(packed.size());
   }
   [[nodiscard]] static std::uint32_t little32(bytes_view bytes, std::size_t at) noexcept {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
-    return value;
+    return detail::load_little<std::uint32_t>(bytes.data() + at);
   }
 
   /// Skips a member's header: RFC 1952, section 2.3. Returns false at zero padding after the last member.

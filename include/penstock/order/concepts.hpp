@@ -165,6 +165,17 @@ concept repeating_stage = part_of_kind<S, order_tag> && requires(const std::remo
 template <class S>
 concept place_wanting = order_stage<S> && requires { requires S::wants_places; };
 
+namespace detail {
+/// The first position of an epoch that an order takes from a sample; searches the epoch.
+template <class Order>
+[[nodiscard]] std::optional<position> first_position(const Order& from, position sample) {
+  const auto bound = from.bind(sample.epoch);
+  for (std::uint64_t at = 0; at < from.size(); ++at)
+    if (bound(at).index == sample.index) return position{sample.epoch, at};
+  return std::nullopt;
+}
+}  // namespace detail
+
 /// The order that stage `S` builds.
 template <order_stage S>
 using order_of = decltype(std::declval<const S&>().make(std::declval<order_input>()));

@@ -43,10 +43,7 @@ class weighted_order {
   /// num_samples.
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
     if (upstream.index >= weights_->size()) return std::nullopt;
-    const bound drawn = bind(upstream.epoch);
-    for (std::uint64_t i = 0; i < size_; ++i)
-      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
-    return std::nullopt;
+    return detail::first_position(*this, upstream);
   }
 
  private:

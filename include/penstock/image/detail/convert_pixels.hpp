@@ -66,6 +66,7 @@ void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t
                             map.scale[c]);
 }
 
+#ifdef __x86_64__
 /// The kernels for AVX2, which the processor must have: as `convert_row` and `convert_planes`. They return
 /// how many pixels they did, a multiple of 8.
 std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
@@ -78,6 +79,7 @@ std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdif
                                 const channel_map<3>& map) noexcept;
 std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
                                 const channel_map<4>& map) noexcept;
+#endif
 
 /// The fastest way that this processor has.
 template <std::size_t Channels, class In>

@@ -147,29 +147,6 @@ template <std::size_t Channels>
   return convert_planes_x8<4>(from, to, plane, pixels, map);
 }
 
-#else
-
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<1>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<3>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<4>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
-                                                const channel_map<3>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
-                                                const channel_map<4>&) noexcept {
-  return 0;
-}
-
 #endif
 
 }  // namespace penstock::inline v0_1::detail

@@ -104,7 +104,9 @@ class mosaic_order {
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const;
   /// A sample's first position; searches the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    return detail::first_position(*this, upstream);
+  }
 
  private:
   [[nodiscard]] shared<const table> shuffled(std::uint64_t epoch) const;

@@ -95,13 +95,6 @@ PENSTOCK_INLINE mosaic_order::bound mosaic_order::bind(std::uint64_t epoch) cons
   return {epoch, partition_, options_.shuffle ? shuffled(epoch) : nullptr};
 }
 
-PENSTOCK_INLINE std::optional<position> mosaic_order::position_of(position upstream) const {
-  const bound all = bind(upstream.epoch);
-  for (std::uint64_t at = 0; at < size(); ++at)
-    if (all(at).index == upstream.index) return position{upstream.epoch, at};
-  return std::nullopt;
-}
-
 PENSTOCK_INLINE shared<const mosaic_order::table> mosaic_order::shuffled(std::uint64_t epoch) const {
   return tables_.get(epoch, [&] {
     return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,

@@ -35,10 +35,7 @@ class mosaic_resampled_order {
   }
   /// A sample's first position; empty if the epoch does not contain it. Searches the epoch.
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    const bound all = bind(upstream.epoch);
-    for (std::uint64_t at = 0; at < size(); ++at)
-      if (all(at).index == upstream.index) return position{upstream.epoch, at};
-    return std::nullopt;
+    return detail::first_position(*this, upstream);
   }
 
  private:
