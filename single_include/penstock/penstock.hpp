@@ -43241,13 +43241,10 @@ class compared_with {
 };
 
 namespace detail {
-template <comparison How>
-struct compare_fn {
-  template <operand T>
-  [[nodiscard]] compared_with<How, kept_operand<T>> operator()(const T& value) const {
-    return compared_with<How, kept_operand<T>>(kept_operand<T>(value));
-  }
-};
+template <comparison How, operand T>
+[[nodiscard]] compared_with<How, kept_operand<T>> compared(const T& value) {
+  return compared_with<How, kept_operand<T>>(kept_operand<T>(value));
+}
 }  // namespace detail
 
 /// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
@@ -43271,11 +43268,26 @@ template <detail::operand T, detail::operand U>
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
 /// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
-inline constexpr detail::compare_fn<comparison::differ> differs_from{};
-inline constexpr detail::compare_fn<comparison::less> less_than{};        ///< `less_than(3)`
-inline constexpr detail::compare_fn<comparison::at_most> at_most{};       ///< `at_most(3)`
-inline constexpr detail::compare_fn<comparison::greater> greater_than{};  ///< `greater_than(3)`
-inline constexpr detail::compare_fn<comparison::at_least> at_least{};     ///< `at_least(3)`
+template <detail::operand T>
+[[nodiscard]] auto differs_from(const T& value) {
+  return detail::compared<comparison::differ>(value);
+}
+template <detail::operand T>
+[[nodiscard]] auto less_than(const T& value) {
+  return detail::compared<comparison::less>(value);
+}
+template <detail::operand T>
+[[nodiscard]] auto at_most(const T& value) {
+  return detail::compared<comparison::at_most>(value);
+}
+template <detail::operand T>
+[[nodiscard]] auto greater_than(const T& value) {
+  return detail::compared<comparison::greater>(value);
+}
+template <detail::operand T>
+[[nodiscard]] auto at_least(const T& value) {
+  return detail::compared<comparison::at_least>(value);
+}
 
 /// The stage `subset(values, predicate)`.
 class subset_stage {

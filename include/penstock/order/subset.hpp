@@ -140,6 +140,13 @@ class compared_with {
   Operand other_;
 };
 
+namespace detail {
+template <comparison How, operand T>
+[[nodiscard]] compared_with<How, kept_operand<T>> compared(const T& value) {
+  return compared_with<How, kept_operand<T>>(kept_operand<T>(value));
+}
+}  // namespace detail
+
 /// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
 /// Integers are compared as integers, and with a floating-point number as doubles; texts byte by byte. NaN
 /// equals nothing.
@@ -160,26 +167,26 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// `differs_from(0)`: true of NaN, too.
+/// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
 template <detail::operand T>
-[[nodiscard]] compared_with<comparison::differ, detail::kept_operand<T>> differs_from(const T& value) {
-  return compared_with<comparison::differ, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+[[nodiscard]] auto differs_from(const T& value) {
+  return detail::compared<comparison::differ>(value);
 }
 template <detail::operand T>
-[[nodiscard]] compared_with<comparison::less, detail::kept_operand<T>> less_than(const T& value) {
-  return compared_with<comparison::less, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+[[nodiscard]] auto less_than(const T& value) {
+  return detail::compared<comparison::less>(value);
 }
 template <detail::operand T>
-[[nodiscard]] compared_with<comparison::at_most, detail::kept_operand<T>> at_most(const T& value) {
-  return compared_with<comparison::at_most, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+[[nodiscard]] auto at_most(const T& value) {
+  return detail::compared<comparison::at_most>(value);
 }
 template <detail::operand T>
-[[nodiscard]] compared_with<comparison::greater, detail::kept_operand<T>> greater_than(const T& value) {
-  return compared_with<comparison::greater, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+[[nodiscard]] auto greater_than(const T& value) {
+  return detail::compared<comparison::greater>(value);
 }
 template <detail::operand T>
-[[nodiscard]] compared_with<comparison::at_least, detail::kept_operand<T>> at_least(const T& value) {
-  return compared_with<comparison::at_least, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+[[nodiscard]] auto at_least(const T& value) {
+  return detail::compared<comparison::at_least>(value);
 }
 
 /// The stage `subset(values, predicate)`.
