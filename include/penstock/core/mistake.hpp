@@ -11,10 +11,11 @@ namespace penstock::inline v0_1 {
 
 struct about_expression_tag {};  ///< a mistake about where something was written
 struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
-/// Bases of mistakes.
+/// The bases of mistakes of both kinds.
 struct about_expression {
   using penstock_mistake = about_expression_tag;
 };
+/// As `about_expression`.
 struct about_element {
   using penstock_mistake = about_element_tag;
 };
@@ -22,7 +23,8 @@ struct about_element {
 /// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
 /// stage can have mistakes: return them from its `diagnose`:
 ///
-///     struct needs_a_number : about_element {
+///     struct needs_a_number {
+///       using penstock_mistake = about_element_tag;
 ///       template <class Reached>
 ///       static consteval void explain() {
 ///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
