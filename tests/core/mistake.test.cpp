@@ -21,7 +21,8 @@ namespace ps = penstock;
 
 namespace mistake_test {
 
-struct needs_a_number : ps::about_element {
+struct needs_a_number {
+  using penstock_mistake = ps::about_element_tag;
   template <class Reached>
   static consteval void explain() {
     static_assert(ps::never<Reached>, "halve: the element is no number; write map(f) before it");

@@ -109,7 +109,7 @@ struct parquet_files : known_files {
 
     // `deleted`: the file's rows that are not there any more, ascending.
     void add_groups(const parquet::FileMetaData& metadata, const std::string& name, object_id object,
-                    object_version version, std::span<const std::uint64_t> deleted);
+                    object_version seen, std::span<const std::uint64_t> deleted);
   };
 
   // Fields in lists that the table does not have any more are marked.
@@ -192,7 +192,7 @@ inline parquet_file parquet_files::open(session_view session, object_id object, 
 }
 
 inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& metadata, const std::string& name,
-                                               object_id object, object_version version,
+                                               object_id object, object_version seen,
                                                std::span<const std::uint64_t> deleted) {
   std::uint64_t before = 0;
   for (int k = 0; k < metadata.num_row_groups(); ++k) {
@@ -229,8 +229,8 @@ inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& meta
       }
     }
     shards.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
-                      mix64(places + count), version.stamp});
-    versions.push_back(version);
+                      mix64(places + count), seen.stamp});
+    versions.push_back(seen);
     objects.push_back(object);
     group.push_back(k);
     rows_before.push_back(before);
