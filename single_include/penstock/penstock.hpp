@@ -398,6 +398,17 @@ namespace detail {
 /// In a handler of an exception from a function of a stage: rethrows it as an error that names the stage.
 [[noreturn, gnu::cold]] void rethrow_in_stage(std::string_view stage);
 
+/// `work()`, whose errors name the file.
+template <class Work>
+decltype(auto) in_file(std::string_view name, Work&& work) {
+  try {
+    return work();
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
+
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
@@ -713,8 +724,7 @@ class cold_copy {
 
 // ---- penstock/base/fixed_array.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
 /// compile.
@@ -739,8 +749,7 @@ class fixed_array {
   T* values_ = nullptr;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/flat_json.hpp
 
@@ -978,13 +987,10 @@ PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offs
 
 // ---- penstock/base/name_list.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Adds a name from a file to a list for a message. The list stays short, however many names the
 /// file has.
-void list_name(std::string& list, std::string_view name);
-
 inline void list_name(std::string& list, std::string_view name) {
   if (list.size() < 100)
     list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
@@ -992,13 +998,11 @@ inline void list_name(std::string& list, std::string_view name) {
     list += ", ...";
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/owned.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Owns one object: like std::unique_ptr, but ten times faster to compile. The type may be incomplete until
 /// the owner is destroyed, so a header need not show what only its bodies use.
@@ -1028,8 +1032,7 @@ class owned {
   T* object_ = nullptr;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/prefetch_lines.hpp
 
@@ -1424,6 +1427,37 @@ inline constexpr arrow_number arrow_number_of = [] {
                             : arrow_number::uint64;
 }();
 
+namespace detail {
+
+[[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
+
+/// `work(T{})` with the type of a whole number, otherwise `otherwise()`.
+template <class Work, class Otherwise>
+auto with_whole_number(arrow_number number, const Work& work, const Otherwise& otherwise) {
+  switch (number) {
+    case arrow_number::int8:
+      return work(std::int8_t{});
+    case arrow_number::int16:
+      return work(std::int16_t{});
+    case arrow_number::int32:
+      return work(std::int32_t{});
+    case arrow_number::int64:
+      return work(std::int64_t{});
+    case arrow_number::uint8:
+      return work(std::uint8_t{});
+    case arrow_number::uint16:
+      return work(std::uint16_t{});
+    case arrow_number::uint32:
+      return work(std::uint32_t{});
+    case arrow_number::uint64:
+      return work(std::uint64_t{});
+    default:
+      return otherwise();
+  }
+}
+
+}  // namespace detail
+
 /// The type of an Arrow column: what its format string says, and its children.
 ///
 /// Source: Arrow, "The Arrow C data interface", "Data type description - format strings".
@@ -1446,6 +1480,11 @@ struct arrow_type {
     return layout == arrow_layout::list32 || layout == arrow_layout::list64 ||
            layout == arrow_layout::list_view32 || layout == arrow_layout::list_view64 ||
            layout == arrow_layout::fixed_list;
+  }
+  /// Whether a value is bytes, or a text, of any length.
+  [[nodiscard]] bool is_bytes() const noexcept {
+    return layout == arrow_layout::bytes32 || layout == arrow_layout::bytes64 ||
+           layout == arrow_layout::views;
   }
   /// Whether the values of both are read alike. Names of lists' values make no difference.
   [[nodiscard]] bool reads_like(const arrow_type& other) const noexcept;
@@ -1874,29 +1913,9 @@ PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t 
 PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
   // A dictionary's values may have a dictionary of their own.
   while (!null_ && !column_->type->dictionary.empty()) {
-    std::uint64_t which = 0;
-    switch (column_->type->number) {
-      case arrow_number::int8:
-        which = static_cast<std::uint64_t>(number<std::int8_t>());
-        break;
-      case arrow_number::int16:
-        which = static_cast<std::uint64_t>(number<std::int16_t>());
-        break;
-      case arrow_number::int32:
-        which = static_cast<std::uint64_t>(number<std::int32_t>());
-        break;
-      case arrow_number::uint8:
-        which = number<std::uint8_t>();
-        break;
-      case arrow_number::uint16:
-        which = number<std::uint16_t>();
-        break;
-      case arrow_number::uint32:
-        which = number<std::uint32_t>();
-        break;
-      default:
-        which = number<std::uint64_t>();
-    }
+    const auto which = detail::with_whole_number(
+        column_->type->number, [&]<class T>(T) { return static_cast<std::uint64_t>(number<T>()); },
+        [&] { return number<std::uint64_t>(); });
     const arrow_column* found = nullptr;
     std::uint64_t in_part = which, all = 0;
     for (const arrow_column* const part : column_->dictionary) {
@@ -1997,29 +2016,13 @@ PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view w
                              " was asked for: give arrow_value the column's type"});
 }
 PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
-  const auto of_signed = [](std::int64_t value) {
-    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
-  };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return of_signed(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return of_signed(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return of_signed(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return of_signed(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return {cell.number<std::uint8_t>(), false};
-    case arrow_number::uint16:
-      return {cell.number<std::uint16_t>(), false};
-    case arrow_number::uint32:
-      return {cell.number<std::uint32_t>(), false};
-    case arrow_number::uint64:
-      return {cell.number<std::uint64_t>(), false};
-    default:
-      other_arrow_type(cell.type(), "a whole number");
-  }
+  return with_whole_number(
+      cell.type().number,
+      [&]<class T>(T zero) {
+        const T value = cell.number<T>();
+        return arrow_whole{static_cast<std::uint64_t>(value), value < zero};
+      },
+      [&]() -> arrow_whole { other_arrow_type(cell.type(), "a whole number"); });
 }
 
 PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t maximum) {
@@ -9197,14 +9200,16 @@ using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
 /// The samples that a run keeps in memory.
 struct kept_counters {
-  std::uint64_t samples = 0;  ///< in memory now
-  std::uint64_t bytes = 0;    ///< that they take
-  std::uint64_t hits = 0;     ///< how often one of them was shown instead of being made again
+  std::uint64_t samples = 0;   ///< in memory now
+  std::uint64_t bytes = 0;     ///< that they take
+  std::uint64_t hits = 0;      ///< how often one of them was shown instead of being made again
+  std::uint64_t uncached = 0;  ///< how often one was made for which there was no room
 
   kept_counters& operator+=(const kept_counters& other) noexcept {
     samples += other.samples;
     bytes += other.bytes;
     hits += other.hits;
+    uncached += other.uncached;
     return *this;
   }
   friend bool operator==(const kept_counters&, const kept_counters&) = default;
@@ -14766,12 +14771,25 @@ struct damaged_shard {
   std::uint64_t samples = 0;  ///< that are in the dataset
 };
 
+/// What is known of a type of readers. A reader declares what differs from these defaults:
+///
+///     static constexpr reader_traits traits = {.latency = true};
+struct reader_traits {
+  bool latency = false;       ///< a run should fetch ahead without being asked
+  bool takes_fetched = true;  ///< a worker uses its pointer to fetched bytes; false for sources in memory
+  bool plans_reads = true;    ///< its session may be a `planning_session`
+  bool in_memory = false;     ///< its samples lie in memory, and are copied from there
+  /// it shows samples that lie one behind the other at once, see `evaluate_run`
+  bool shows_contiguous = false;
+  bool calls_functions = false;  ///< functions of the program make its samples, so it reads nothing
+};
+
 /// A source that can evaluate any sample, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
 /// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
-/// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
+/// epoch (`mix`), `key`, `url`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
 ///   size()                        samples per epoch
@@ -14788,7 +14806,9 @@ struct damaged_shard {
 ///   connect() -> reader           a run reads from it; or connect(projection), see `projecting_source`
 ///   reader::worker                the state of one worker; default-constructible
 ///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
+///   reader::traits                optional: what is known of all its readers, see `reader_traits`
 ///   reader.key(index)             optional: the sample's key, a std::string
+///   reader.url(index)             optional: the sample's file
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
 ///                                 before the sink: the state that one thread keeps between calls. If it must read
@@ -14797,15 +14817,14 @@ struct damaged_shard {
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
-///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
-///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
-///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.report()               optional: what its sessions counted, and the oldest of their reads, a
 ///                                 `session_report`; any thread
 ///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
-///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
+///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains; 0 if it is not known
+///   reader.evaluate_run(first, count, worker&, sink)   if it shows_contiguous: calls sink(element, n) for the first n of
+///                                 `count` samples; returns n if that returns true, otherwise 0
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -16121,47 +16140,16 @@ template <class S>
 
 // ---- penstock/evaluation/reader_calls.hpp
 
-/// The optional calls of a reader, by index or by whole position (see source/concepts.hpp).
+/// The optional calls of a reader, each with what happens where a reader lacks it (see source/concepts.hpp).
 namespace penstock::inline v0_1 {
 
-/// Whether a reader has keys for its samples.
-template <class Reader>
-concept has_keys = requires(const Reader& r, position at) { r.key(at); } ||
-                   requires(const Reader& r) { r.key(std::uint64_t{}); };
-
-/// The key of the sample at a position of the source; its index if the reader has no keys.
-template <class Reader>
-[[nodiscard]] std::string key_of(const Reader& reader, position at) {
-  if constexpr (requires { reader.key(at); })
-    return reader.key(at);
-  else if constexpr (requires { reader.key(at.index); })
-    return reader.key(at.index);
-  else
-    return std::to_string(at.index);
-}
-
-/// Whether samples of a reader are what a function of the program's makes: it declares
-/// `calls_functions = true`. Such a source reads nothing, however long it takes.
-template <class Reader>
-concept calls_functions = requires { requires bool(Reader::calls_functions); };
-
-/// Whether a reader knows the file of a sample.
-template <class Reader>
-concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
-                   requires(const Reader& r) { r.url(std::uint64_t{}); };
-
-/// The file of the sample at a position of the source; empty if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::string url_of(const Reader& reader, position at) {
-  if constexpr (requires { reader.url(at); })
-    return std::string(reader.url(at));
-  else if constexpr (requires { reader.url(at.index); })
-    return std::string(reader.url(at.index));
-  else
-    return {};
-}
-
 namespace detail {
+
+/// A position as readers take it: whole, or if they ask for a number, the index.
+struct reader_place : position {
+  constexpr operator std::uint64_t() const noexcept { return index; }  // NOLINT(google-explicit-constructor)
+};
+
 template <class Reader>
 struct scout_for {
   struct type {};
@@ -16171,6 +16159,7 @@ template <class Reader>
 struct scout_for<Reader> {
   using type = typename Reader::scout;
 };
+
 }  // namespace detail
 
 /// What one thread keeps between hints to a reader; empty if the reader needs nothing.
@@ -16183,43 +16172,45 @@ struct any_range_sink {
   void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
 };
 
+/// Whether a reader has keys for its samples.
+template <class Reader>
+concept has_keys = requires(const Reader& r, detail::reader_place at) { r.key(at); };
+
 /// Whether a reader reports which byte ranges contain its samples.
 template <class Reader>
-concept tells_ranges = requires(const Reader& r) { r.ranges(std::uint64_t{}, any_range_sink{}); } ||
-                       requires(const Reader& r, position at, scout_of<Reader>& scout) {
-                         r.ranges(at, scout, any_range_sink{});
-                       };
+concept tells_ranges = requires(const Reader& r, detail::reader_place at) {
+  r.ranges(at, any_range_sink{});
+} || requires(const Reader& r, detail::reader_place at, scout_of<Reader>& scout) {
+  r.ranges(at, scout, any_range_sink{});
+};
 
 /// Whether a reader wants to know in advance which samples will be read.
 template <class Reader>
-concept takes_hints = tells_ranges<Reader> || requires(const Reader& r) {
-  r.will_need(std::uint64_t{});
-} || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+concept takes_hints = tells_ranges<Reader> || requires(const Reader& r, detail::reader_place at) {
+  r.will_need(at);
+} || requires(const Reader& r, detail::reader_place at, scout_of<Reader>& scout) { r.will_need(at, scout); };
 
-/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to them. A reader of
-/// several sources declares `takes_fetched = false` if none of them does.
+/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
 template <class Reader>
-concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker& w, fetched_sample& there) {
-  w.fetched = &there;
-} && !requires { requires !bool(Reader::takes_fetched); };
-
-/// Whether a session of a reader may be a `planning_session`: unless it declares `plans_reads = false`.
-template <class Reader>
-concept may_plan_reads = takes_fetched<Reader> && !requires { requires !bool(Reader::plans_reads); };
-
-/// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
-/// are open.
-template <class Reader>
-concept gets_ready = takes_fetched<Reader> && requires(const Reader& r, std::span<const position> samples) {
-  { r.is_ready() } -> std::same_as<bool>;
-  r.get_ready(samples);
+concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
+  r.look_ahead(next, w);
+  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
-/// Whether reads are so slow that a run fetches ahead by default.
-template <class Reader>
-concept has_latency = takes_fetched<Reader> && requires { requires bool(Reader::has_latency); };
-
 namespace detail {
+
+template <class Reader>
+consteval reader_traits known_traits() {
+  reader_traits known;
+  if constexpr (requires { Reader::traits; }) known = Reader::traits;
+  if constexpr (!(tells_ranges<Reader> &&
+                  requires(typename Reader::worker& w, fetched_sample& there) { w.fetched = &there; }))
+    known.takes_fetched = false;
+  known.latency = known.latency && known.takes_fetched;
+  known.plans_reads = known.plans_reads && known.takes_fetched;
+  return known;
+}
+
 /// Tells a session that a range will be read soon.
 struct hint_sink {
   template <class Session>
@@ -16227,13 +16218,42 @@ struct hint_sink {
     penstock::will_need(session, object, offset, size);
   }
 };
+
 }  // namespace detail
 
-/// Whether a reader knows the average number of bytes per sample.
+/// What is known of a reader: what it declares, where it has the calls for that.
 template <class Reader>
-concept knows_bytes_per_sample = requires(const Reader& r) {
-  { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
-};
+inline constexpr reader_traits reader_traits_of = detail::known_traits<Reader>();
+
+/// The key of the sample at a position of the source; its index if the reader has no keys.
+template <class Reader>
+[[nodiscard]] std::string key_of(const Reader& reader, position at) {
+  if constexpr (has_keys<Reader>)
+    return reader.key(detail::reader_place{at});
+  else
+    return std::to_string(at.index);
+}
+
+/// The file of the sample at a position of the source; empty if the reader does not know it.
+template <class Reader>
+[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+  const detail::reader_place place{at};
+  if constexpr (requires { reader.url(place); })
+    return std::string(reader.url(place));
+  else
+    return {};
+}
+
+/// The average number of bytes per sample; 0 if the reader does not know it.
+template <class Reader>
+[[nodiscard]] std::uint64_t bytes_per_sample_of(const Reader& reader) {
+  if constexpr (requires {
+                  { reader.bytes_per_sample() } -> std::same_as<std::uint64_t>;
+                })
+    return reader.bytes_per_sample();
+  else
+    return 0;
+}
 
 /// What the plans of a reader that joins plans keep in memory.
 template <class Reader>
@@ -16253,47 +16273,35 @@ void cancel_reads_of(const Reader& reader) noexcept {
   if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
 }
 
-/// Whether a reader can prefetch the memory of a sample ahead of its turn.
+/// Opens what the ranges of these samples need, several objects at a time, unless everything is open.
 template <class Reader>
-concept prefetches_memory = requires(const Reader& r, position at) { r.prefetch(at); };
-
-/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
-template <class Reader>
-concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
-  r.look_ahead(next, w);
-  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
-};
-
-/// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
-/// `evaluate_run(first, count, worker, sink)`.
-template <class Reader>
-concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
-
-/// Whether the samples of a reader lie in memory, and are copied from there.
-template <class Reader>
-inline constexpr bool hands_out_memory =
-    prefetches_memory<Reader> || looks_ahead<Reader> || shows_contiguous<Reader>;
+void get_ready(const Reader& reader, std::span<const position> samples) {
+  if constexpr (requires { reader.is_ready(); })
+    if (!reader.is_ready()) reader.get_ready(samples);
+}
 
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
-  if constexpr (requires { reader.ranges(at, scout, sink); })
-    reader.ranges(at, scout, sink);
+  const detail::reader_place place{at};
+  if constexpr (requires { reader.ranges(place, scout, sink); })
+    reader.ranges(place, scout, sink);
   else
-    reader.ranges(at.index, sink);
+    reader.ranges(place, sink);
 }
 
 /// Tells a reader that a sample will be read soon; does nothing if the reader takes no hints.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
+  const detail::reader_place place{at};
   if constexpr (tells_ranges<Reader>) try {
       ranges_of(reader, at, scout, detail::hint_sink{});
     } catch (...) {  // the read itself will report the error
     }
-  else if constexpr (requires { reader.will_need(at, scout); })
-    reader.will_need(at, scout);
-  else if constexpr (requires { reader.will_need(at.index); })
-    reader.will_need(at.index);
+  else if constexpr (requires { reader.will_need(place, scout); })
+    reader.will_need(place, scout);
+  else if constexpr (takes_hints<Reader>)
+    reader.will_need(place);
 }
 
 }  // namespace penstock::inline v0_1
@@ -16483,6 +16491,10 @@ class sample_cache_table {
   /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
   /// too.
   [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
+  /// Notes that an object was made for which there is no room.
+  void pass(std::uint64_t number) noexcept {
+    parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
+  }
   /// Whether there was no room for one, and there is less room than the average one takes.
   [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
 
@@ -16513,7 +16525,7 @@ class sample_cache_table {
     std::mutex adding;
     std::size_t used = 0;
     std::vector<std::unique_ptr<table>> all;  // the last one is the current one
-    alignas(64) std::atomic<std::uint64_t> hits{0};
+    alignas(64) std::atomic<std::uint64_t> hits{0}, uncached{0};
 
     [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
       const table* const in = now.load(std::memory_order_acquire);
@@ -16597,8 +16609,11 @@ PENSTOCK_INLINE const void* sample_cache_table::add(std::uint64_t number, void* 
 }
 
 PENSTOCK_INLINE kept_counters sample_cache_table::counters() const noexcept {
-  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed), 0};
-  for (const part& one : parts_) all.hits += one.hits.load(std::memory_order_relaxed);
+  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+  for (const part& one : parts_) {
+    all.hits += one.hits.load(std::memory_order_relaxed);
+    all.uncached += one.uncached.load(std::memory_order_relaxed);
+  }
   return all;
 }
 
@@ -16658,7 +16673,7 @@ class sample_cache_node {
             p, w.up,
             [&]<class V>(V&& value) {
               const std::uint64_t arrived = Timing::now();
-              const form& here = make(std::forward<V>(value), made, w.own);
+              const form& here = make(p.source, std::forward<V>(value), made, w.own);
               w.cost.nanoseconds += Timing::now() - arrived;
               root.landing.hand_on(timing, sink, show_cached(here));
               w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
@@ -16682,7 +16697,9 @@ class sample_cache_node {
         std::unique_ptr<form> made;
         up.evaluate(
             p, w.up,
-            [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
+            [&]<class V>(V&& value) {
+              sink(show_cached(make(p.source, std::forward<V>(value), made, w.own)));
+            },
             timing);
         add(p.source, made);
       }
@@ -16692,8 +16709,12 @@ class sample_cache_node {
  private:
   /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
   template <class V>
-  [[nodiscard]] const form& make(V&& value, std::unique_ptr<form>& made, form& passing) const {
-    if (!table_->full()) made = std::make_unique<form>();
+  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
+                                 form& passing) const {
+    if (table_->full())
+      table_->pass(source.index);
+    else
+      made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
     return into;
@@ -16703,7 +16724,9 @@ class sample_cache_node {
     if (!made) return;
     constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
     const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
-    if (table_->add(source.index, made.get(), bytes) == made.get()) (void)made.release();
+    const void* const there = table_->add(source.index, made.get(), bytes);
+    if (there == made.get()) (void)made.release();
+    if (there == nullptr) table_->pass(source.index);
   }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {
@@ -16730,7 +16753,8 @@ namespace detail {
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
-using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
+using fetched_for =
+    std::conditional_t<reader_traits_of<Reader>.takes_fetched, fetched_sample, nothing_fetched>;
 
 }  // namespace detail
 
@@ -16750,7 +16774,7 @@ struct source_node {
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  static constexpr bool has_runs = shows_contiguous<Reader>;
+  static constexpr bool has_runs = reader_traits_of<Reader>.shows_contiguous;
 
   const Reader* reader = nullptr;
 
@@ -16772,11 +16796,11 @@ struct source_node {
   }
   /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
   void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
-    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+    if constexpr (reader_traits_of<Reader>.takes_fetched) w.fetched.stand_at(row);
   }
   /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
   void pass_over([[maybe_unused]] worker& w) const {
-    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
+    if constexpr (reader_traits_of<Reader>.takes_fetched) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -16824,11 +16848,11 @@ struct source_node {
   /// Evaluates the sample at the current turn of `fetched`; the bytes fetched for it stay valid meanwhile.
   template <class Sink>
   void ask(position source, worker& w, Sink&& sink) const {
-    if constexpr (takes_fetched<Reader>) {
+    if constexpr (reader_traits_of<Reader>.takes_fetched) {
       w.own.fetched = &w.fetched;
       const fetched_sample::scope held(w.fetched);
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
-    } else if constexpr (calls_functions<Reader>) {
+    } else if constexpr (reader_traits_of<Reader>.calls_functions) {
       detail::failure_mark mark{w.root, 0};
       reader->evaluate(source, w.own, [&]<class V>(V&& value) {
         mark.armed = false;
@@ -16843,7 +16867,7 @@ struct source_node {
                                        [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
       reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
-    else if constexpr (prefetches_memory<Reader>)
+    else if constexpr (requires { reader->prefetch(next[i]); })
       reader->prefetch(next[i]);
   }
 };
@@ -22750,14 +22774,8 @@ class viewed_plan {
   std::optional<position_buffer> buffer_;
 };
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/inspection/detail/plan_view.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void plan_view::upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps,
-                                         position* found) const {
+inline void plan_view::upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps,
+                                position* found) const {
   feed at = feed_;
   for (std::size_t i = 0; i < of_steps.size(); ++i) {
     at.seek(epoch, of_steps[i]);
@@ -22765,8 +22783,7 @@ PENSTOCK_INLINE void plan_view::upstream(std::uint64_t epoch, std::span<const st
   }
 }
 
-PENSTOCK_INLINE resumed_place plan_view::resume(std::uint64_t epoch, std::uint64_t step,
-                                                std::uint64_t ranks) const {
+inline resumed_place plan_view::resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const {
   feed before = feed_, after = feed_;
   before.seek(epoch, step);
   state where;
@@ -22787,7 +22804,7 @@ PENSTOCK_INLINE resumed_place plan_view::resume(std::uint64_t epoch, std::uint64
           std::move(refused)};
 }
 
-PENSTOCK_INLINE std::vector<std::uint64_t> plan_view::drawn(std::uint64_t epoch) const {
+inline std::vector<std::uint64_t> plan_view::drawn(std::uint64_t epoch) const {
   position_buffer order = *buffer;
   order.begin(epoch, positions);
   std::vector<std::uint64_t> ordinals(static_cast<std::size_t>(positions));
@@ -23098,6 +23115,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.storage.corrupt, before.storage.corrupt);
   lessen(now.storage.uncached, before.storage.uncached);
   lessen(now.kept.hits, before.kept.hits);
+  lessen(now.kept.uncached, before.kept.uncached);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
@@ -26931,25 +26949,23 @@ struct size_facts {
 
 /// Fills in the facts that a plan and its source's reader provide.
 template <class Plan>
-[[nodiscard]] size_facts size_facts_of(
-    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
+[[nodiscard]] size_facts size_facts_of(const Plan& p,
+                                       const typename Plan::source_type::reader* reader = nullptr) {
   using parts = plan_parts<Plan>;
   size_facts facts;
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && reader_traits_of<typename Plan::source_type::reader>.in_memory);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  facts.latency = has_latency<typename Plan::source_type::reader>;
+  facts.latency = reader_traits_of<typename Plan::source_type::reader>.latency;
   if constexpr (parts::batched) {
     if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
     facts.slot_bytes = columns_of<Plan>::row_bytes;  // includes gaps
   }
-  if constexpr (knows_bytes_per_sample<typename Plan::source_type::reader>) {
-    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
-  }
+  if (reader != nullptr) facts.sample_bytes = bytes_per_sample_of(*reader);
   return facts;
 }
 
@@ -31721,7 +31737,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
-    all.source_computes = calls_functions<reader_type>;
+    all.source_computes = reader_traits_of<reader_type>.calls_functions;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = report_of(reader).counters;
@@ -31832,11 +31848,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (!parts::forward && takes_hints<reader_type>) {
       made.self = this;
       made.report = calls.report;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (reader_traits_of<reader_type>.takes_fetched)
         made.ranges = &list<&engine::ahead_, range_list>;
       else
         made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
-      if constexpr (may_plan_reads<reader_type>) made.plan_read = &list<&engine::far_ahead_, planned_reads>;
+      if constexpr (reader_traits_of<reader_type>.plans_reads)
+        made.plan_read = &list<&engine::far_ahead_, planned_reads>;
     }
     return made;
   }
@@ -31864,10 +31881,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
     // With `workers(0)` this is the consumer's thread, and there are no others.
-    if constexpr (gets_ready<reader_type> && !requires { into.unknown(); }) {
-      if (limits().workers && !this->reader_->is_ready())
-        this->reader_->get_ready({at.listed.data(), at.listed.size()});
-    }
+    if constexpr (!requires { into.unknown(); })
+      if (limits().workers) get_ready(*this->reader_, {at.listed.data(), at.listed.size()});
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
@@ -31911,7 +31926,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     } else {
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
-      if constexpr (takes_fetched<reader_type>)
+      if constexpr (reader_traits_of<reader_type>.takes_fetched)
         detail::innermost(w.scratch).fetched.use(
             this->fetched(b.run_row + first, b.run_row + std::min(last, b.slots)));
       if constexpr (!parts::direct) {
@@ -32174,11 +32189,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
   }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
+    if constexpr (!parts::forward) {
       try {
         const position source = engine.orders().sample_at(at);
-        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
-        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
+        const std::string file = url_of(*engine.reader(), source);
+        if (!file.empty()) e.in_file(file);
+        if (!file.empty() || (has_keys<reader_type> && e.code() == errc::exception))
+          e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }
@@ -32190,7 +32207,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
         const position source = engine.orders().sample_at(at);
         found.source = source.index;
         if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
-        if constexpr (has_urls<reader_type>) found.file = url_of(*engine.reader(), source);
+        found.file = url_of(*engine.reader(), source);
       } catch (const error&) {
       }
     }
@@ -33344,22 +33361,26 @@ PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/storage/local/output_file.hpp
+// ---- penstock/storage/local/paths.hpp
 
+/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
 namespace penstock::inline v0_1 {
-namespace detail {
+namespace detail::files {
 
-/// A file descriptor that is closed by the destructor.
-class owned_descriptor {
+/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
+[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
+
+/// A descriptor that is closed on destruction.
+class descriptor {
  public:
-  owned_descriptor() = default;
-  explicit owned_descriptor(int value) noexcept : value_(value) {}
-  owned_descriptor(owned_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+  descriptor() = default;
+  explicit descriptor(int value) noexcept : value_(value) {}
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
     std::swap(value_, other.value_);
     return *this;
   }
-  ~owned_descriptor() {
+  ~descriptor() {
     if (value_ >= 0) ::close(value_);
   }
   [[nodiscard]] int get() const noexcept { return value_; }
@@ -33368,6 +33389,103 @@ class owned_descriptor {
  private:
   int value_ = -1;
 };
+
+[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
+/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
+[[nodiscard]] object_version version_of(int opened, const std::string& path);
+
+/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
+/// hang here before it can be refused.
+[[nodiscard]] int open_quietly(const std::string& path) noexcept;
+
+[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                          const std::string& path);
+
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
+  if (offset > end || size > end - offset) [[unlikely]]
+    refuse_range(offset, size, end, path);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/paths.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE std::string_view advice(int code) noexcept {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
+    case EACCES:
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
+    case EMFILE:
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
+  }
+}
+
+PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
+  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
+                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
+  // thread-safe, unlike strerror
+  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
+      .in_file(path)
+      .recurring(recurs);
+}
+
+PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
+  struct stat status {};
+  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+        .in_file(path)
+        .recurring();
+  }
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
+  return version_in(status);
+}
+
+PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
+  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
+    errno = ENOENT;
+    return -1;
+  }
+  for (;;) {
+    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened >= 0 || errno != EINTR) return opened;
+  }
+}
+
+PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                  const std::string& path) {
+  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
+      .in_file(path)
+      .at_offset(offset);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/output_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+using owned_descriptor = files::descriptor;
 
 /// Fills `into` from an offset on; returns false if that is not possible.
 [[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;
@@ -33782,11 +33900,9 @@ template <derived_value T>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/derived_index.ipp
-
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string_view spelled(value_kind kind) noexcept {
+inline std::string_view spelled(value_kind kind) noexcept {
   switch (kind) {
     case value_kind::whole:
       return "std::int64_t";
@@ -33802,7 +33918,7 @@ PENSTOCK_INLINE std::string_view spelled(value_kind kind) noexcept {
   return "nothing";
 }
 
-PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
+inline void check_kind(const values_file& file, value_kind wanted) {
   const value_kind kind = file.header().kind;
   if (kind == wanted) return;
   throw error(errc::format, {"the derived index has values of ", spelled(kind), " and not of ",
@@ -33811,7 +33927,7 @@ PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
       .at_offset(16);
 }
 
-PENSTOCK_INLINE shared<const values_file> opened_values(const std::string& path) {
+inline shared<const values_file> opened_values(const std::string& path) {
   auto opened = values_file::open(path);
   if (!opened.file) throw opened.why;
   return std::move(opened.file);
@@ -34391,7 +34507,16 @@ template <class T>
 }
 /// The name of a class, without its namespaces, template arguments and "_operation"; empty for a lambda,
 /// which has none. `signature`: what `signature_with` says of it.
-[[nodiscard]] std::string short_type_name(std::string_view signature);
+[[nodiscard]] inline std::string short_type_name(std::string_view signature) {
+  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
+  const std::size_t begin = signature.find("T = ");
+  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
+  std::string_view name = signature.substr(begin + 4);
+  name = name.substr(0, name.find_first_of("<;]"));
+  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
+  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
+  return std::string(name);
+}
 
 /// What a function says of itself, as in "resize(224)"; otherwise the name of its class; empty if it has
 /// none.
@@ -34437,17 +34562,6 @@ template <class Stage>
   return made;
 }
 
-inline std::string short_type_name(std::string_view signature) {
-  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
-  const std::size_t begin = signature.find("T = ");
-  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
-  std::string_view name = signature.substr(begin + 4);
-  name = name.substr(0, name.find_first_of("<;]"));
-  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
-  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
-  return std::string(name);
-}
-
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/inspection/describe.hpp
@@ -34483,10 +34597,27 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 }
 
 /// One line of a description: a stage, its kind, and a note.
-[[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
+[[nodiscard]] inline std::string description_line(std::string name, std::string_view kind,
+                                                  const std::string& note) {
+  const auto fill = [](std::string& line, std::size_t width) {
+    if (line.size() < width) line.resize(width, ' ');
+  };
+  fill(name, 46);
+  std::string line = "  " + name + " " + std::string(kind);
+  fill(line, 2 + name.size() + 1 + 11);
+  line += note;
+  while (line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
 
 /// The fields that a plan tells its source it uses; empty if it uses all of them.
-[[nodiscard]] std::string used_fields_line(const projection& used);
+[[nodiscard]] inline std::string used_fields_line(const projection& used) {
+  if (used.everything()) return {};
+  std::string line = "uses of a sample:";
+  for (std::size_t i = 0; i < used.names().size(); ++i)
+    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
+  return line + "\n";
+}
 
 /// How a value of type V gets into a batch: how often its bytes are written or copied.
 template <class V, class Policy>
@@ -34614,30 +34745,6 @@ template <source Source>
 [[nodiscard]] std::string describe(const Source& source) {
   return describe(plan<Source>(source));
 }
-
-namespace detail {
-
-inline std::string description_line(std::string name, std::string_view kind, const std::string& note) {
-  const auto fill = [](std::string& line, std::size_t width) {
-    if (line.size() < width) line.resize(width, ' ');
-  };
-  fill(name, 46);
-  std::string line = "  " + name + " " + std::string(kind);
-  fill(line, 2 + name.size() + 1 + 11);
-  line += note;
-  while (line.back() == ' ') line.pop_back();
-  return line + "\n";
-}
-
-inline std::string used_fields_line(const projection& used) {
-  if (used.everything()) return {};
-  std::string line = "uses of a sample:";
-  for (std::size_t i = 0; i < used.names().size(); ++i)
-    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
-  return line + "\n";
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -35077,20 +35184,15 @@ constexpr std::string_view dtype_name() {
     return {};
 }
 
-[[nodiscard]] std::string number_text(bool value);
-[[nodiscard]] std::string number_text(std::int64_t value);
-[[nodiscard]] std::string number_text(std::uint64_t value);
 /// The shortest text that reads as the same number.
 [[nodiscard]] std::string number_text(float value);
 [[nodiscard]] std::string number_text(double value);
 template <class T>
-[[nodiscard]] std::string number_text_of(T value) {
-  if constexpr (std::same_as<T, bool> || std::same_as<T, double>)
-    return number_text(value);
-  else if constexpr (std::signed_integral<T>)
-    return number_text(std::int64_t{value});
-  else if constexpr (std::unsigned_integral<T>)
-    return number_text(std::uint64_t{value});
+[[nodiscard]] std::string number_text(T value) {
+  if constexpr (std::same_as<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::integral<T>)
+    return std::to_string(value);
   else
     return number_text(static_cast<float>(value));
 }
@@ -35112,7 +35214,7 @@ std::string array_text(const extents& shape, const Value& value) {
   const std::uint64_t count = shape.elements();
   if constexpr (!dtype_name<T>().empty()) {
     for (std::size_t i = 0; i < shown_values && i < count; ++i)
-      made.append(i == 0 ? ": " : ", ").append(number_text_of<T>(value(i)));
+      made.append(i == 0 ? ": " : ", ").append(number_text(value(i)));
     if (count > shown_values) made += ", ...";
   }
   return made;
@@ -35179,7 +35281,7 @@ std::string value_text(const V& value) {
     };
     return array_text<std::remove_cvref_t<decltype(*value.data())>>(value.shape(), at) + " (with strides)";
   } else if constexpr (!dtype_name<type>().empty()) {
-    return number_text_of<type>(value) + " (" + std::string(dtype_name<type>()) + ")";
+    return number_text(value) + " (" + std::string(dtype_name<type>()) + ")";
   } else if constexpr (std::is_enum_v<type>) {
     return value_text(static_cast<std::underlying_type_t<type>>(value));
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
@@ -35227,9 +35329,6 @@ std::string value_text(const V& value) {
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string number_text(bool value) { return value ? "true" : "false"; }
-PENSTOCK_INLINE std::string number_text(std::int64_t value) { return std::to_string(value); }
-PENSTOCK_INLINE std::string number_text(std::uint64_t value) { return std::to_string(value); }
 PENSTOCK_INLINE std::string number_text(float value) {
   char digits[40];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -35311,32 +35410,15 @@ PENSTOCK_INLINE std::string bytes_text(bytes_view bytes) {
 /// The value of a cell without its type. Lists in lists are followed to this many levels.
 [[nodiscard]] PENSTOCK_INLINE std::string arrow_value_text(const arrow_cell& cell, unsigned levels) {
   if (cell.is_null()) return "null";
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return number_text_of(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return number_text_of(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return number_text_of(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return number_text_of(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return number_text_of(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return number_text_of(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return number_text_of(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return number_text_of(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return number_text_of(cell.number<half>());
-    case arrow_number::float32:
-      return number_text_of(cell.number<float>());
-    case arrow_number::float64:
-      return number_text_of(cell.number<double>());
-    case arrow_number::none:
-      break;
+  if (is_real(cell.type().number)) {
+    const double value = real_arrow_number(cell, sizeof(double));
+    return cell.type().number == arrow_number::float64 ? number_text(value)
+                                                       : number_text(static_cast<float>(value));
   }
+  const auto whole = with_whole_number(
+      cell.type().number, [&]<class T>(T) { return number_text(cell.number<T>()); },
+      [] { return std::string(); });
+  if (!whole.empty()) return whole;
   switch (cell.type().layout) {
     case arrow_layout::bits:
       return number_text(cell.bit());
@@ -35507,9 +35589,7 @@ struct proof_part {
 };
 
 /// The result as text for people: a table, then the violations, one per line.
-[[nodiscard]] std::string to_string(const proof& p);
-
-inline std::string to_string(const proof& p) {
+[[nodiscard]] inline std::string to_string(const proof& p) {
   std::string report =
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
                     p.global == 0 ? std::string("batches without a fixed number of samples")
@@ -36580,24 +36660,18 @@ class dlpack_tensor {
   dlpack::managed_tensor_versioned* owned_ = nullptr;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/integration/dlpack_tensor.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE dlpack_tensor::~dlpack_tensor() {
+inline dlpack_tensor::~dlpack_tensor() {
   if (owned_ != nullptr && owned_->deleter != nullptr) owned_->deleter(owned_);
 }
 
-PENSTOCK_INLINE extents dlpack_tensor::shape() const noexcept {
+inline extents dlpack_tensor::shape() const noexcept {
   extents all;
   for (std::int32_t i = 0; i < owned_->dl_tensor.ndim; ++i)
     all.push_back(static_cast<std::uint64_t>(owned_->dl_tensor.shape[i]));
   return all;
 }
 
-PENSTOCK_INLINE dlpack::managed_tensor* dlpack_tensor::release_legacy() {
+inline dlpack::managed_tensor* dlpack_tensor::release_legacy() {
   if (owned_ == nullptr) return nullptr;
   if ((owned_->flags & dlpack::read_only) != 0)
     throw error(errc::argument,
@@ -36917,8 +36991,7 @@ class held {
 
 // ---- penstock/integration/detail/arrow_export.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A column before it is exported: the contents of a C schema and a C array.
 struct exported_arrow {
@@ -36945,14 +37018,12 @@ void export_array(exported_arrow from, arrow_abi::array* into);
 void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
                    arrow_abi::array_stream* into);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/integration/detail/arrow_export.ipp
 
 // Source: Arrow, "The Arrow C data interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::shared_ptr<std::vector<std::uint8_t>> arrow_bits(std::size_t count) {
   return std::make_shared<std::vector<std::uint8_t>>((count + 7) / 8);
@@ -37174,8 +37245,7 @@ PENSTOCK_INLINE void export_stream(std::shared_ptr<void> run, bool (*next)(void*
   into->private_data = state.release();
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/integration/to_arrow.hpp
 
@@ -37886,7 +37956,7 @@ class timeline {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/observe/detail/event_ring.hpp
+// ---- penstock/observe/detail/recorded_run.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -37913,51 +37983,6 @@ class event_ring {
   alignas(64) std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
 };
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/event_ring.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
-    : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
-
-PENSTOCK_INLINE void event_ring::add(const run_event& e) noexcept {
-  const std::uint64_t number = begun_.load(std::memory_order_relaxed);
-  begun_.store(number + 1, std::memory_order_relaxed);
-  slot& into = slots_[detail::to_size(number % capacity_)];
-  const words all = {e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
-                     e.block,    e.batch,  e.epoch,
-                     e.first,    e.last,   e.samples};
-  for (std::size_t i = 0; i < all.size(); ++i) into[i].store(all[i], std::memory_order_release);
-  done_.store(number + 1, std::memory_order_release);
-}
-
-PENSTOCK_INLINE std::uint64_t event_ring::copy(std::vector<run_event>& all) const {
-  const std::uint64_t done = done_.load(std::memory_order_acquire);
-  const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
-  std::uint64_t dropped = first;
-  for (std::uint64_t number = first; number < done; ++number) {
-    const slot& at = slots_[detail::to_size(number % capacity_)];
-    words w{};
-    for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
-    if (begun_.load(std::memory_order_acquire) > number + capacity_) {
-      dropped = number + 1;
-      continue;
-    }
-    all.push_back({w[0], w[1], static_cast<activity>(w[2] & 0xff), static_cast<std::uint32_t>(w[2] >> 8),
-                   w[3], w[4], w[5], w[6], w[7], w[8]});
-  }
-  return dropped;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/trace_text.hpp
-
-/// The subset of the Trace Event Format's JSON that a timeline needs.
-namespace penstock::inline v0_1::detail {
 
 [[nodiscard]] inline std::uint64_t trace_now() noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -37994,11 +38019,76 @@ class trace_text {
 /// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
 void write_whole_file(const std::string& path, std::string_view bytes);
 
+/// The record of one run: a ring of events for each of its threads, and what it holds.
+class recorded_run {
+ public:
+  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events);
+
+  void note(unsigned thread, const run_event& e) noexcept { threads_[thread]->add(e); }
+  void hold(const void* key, const run_event& e) noexcept;
+  void let_go(const void* key) noexcept;
+
+  [[nodiscard]] std::uint64_t dropped() const;
+  /// Writes the run's threads and their events; thread numbers start at `tid`. Returns the next free
+  /// number.
+  std::uint64_t write(trace_text& out, std::uint64_t tid) const;
+  [[nodiscard]] const observed_run& what() const noexcept { return what_; }
+
+ private:
+  struct held {
+    const void* key;
+    run_event event;
+  };
+
+  [[nodiscard]] std::string role(std::size_t thread) const;
+  void write_holds(trace_text& out, std::uint64_t tid) const;
+
+  observed_run what_;
+  std::uint64_t number_;
+  std::vector<std::unique_ptr<event_ring>> threads_;
+  mutable std::mutex lock_;  // guards everything below
+  event_ring holds_;
+  std::vector<held> held_;
+  std::uint64_t holds_dropped_ = 0;
+};
+
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/observe/detail/trace_text.ipp
+// ---- penstock/observe/detail/recorded_run.ipp
 
 namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
+    : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
+
+PENSTOCK_INLINE void event_ring::add(const run_event& e) noexcept {
+  const std::uint64_t number = begun_.load(std::memory_order_relaxed);
+  begun_.store(number + 1, std::memory_order_relaxed);
+  slot& into = slots_[detail::to_size(number % capacity_)];
+  const words all = {e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
+                     e.block,    e.batch,  e.epoch,
+                     e.first,    e.last,   e.samples};
+  for (std::size_t i = 0; i < all.size(); ++i) into[i].store(all[i], std::memory_order_release);
+  done_.store(number + 1, std::memory_order_release);
+}
+
+PENSTOCK_INLINE std::uint64_t event_ring::copy(std::vector<run_event>& all) const {
+  const std::uint64_t done = done_.load(std::memory_order_acquire);
+  const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
+  std::uint64_t dropped = first;
+  for (std::uint64_t number = first; number < done; ++number) {
+    const slot& at = slots_[detail::to_size(number % capacity_)];
+    words w{};
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
+    if (begun_.load(std::memory_order_acquire) > number + capacity_) {
+      dropped = number + 1;
+      continue;
+    }
+    all.push_back({w[0], w[1], static_cast<activity>(w[2] & 0xff), static_cast<std::uint32_t>(w[2] >> 8),
+                   w[3], w[4], w[5], w[6], w[7], w[8]});
+  }
+  return dropped;
+}
 
 PENSTOCK_INLINE trace_text::trace_text() : pid_(static_cast<std::uint64_t>(::getpid())) {}
 PENSTOCK_INLINE void trace_text::process(std::string_view name) {
@@ -38115,51 +38205,6 @@ PENSTOCK_INLINE void write_whole_file(const std::string& path, std::string_view 
   if (std::fclose(out) != 0 || !written) fail("write");
   if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename");
 }
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/recorded_run.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The record of one run: a ring of events for each of its threads, and what it holds.
-class recorded_run {
- public:
-  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events);
-
-  void note(unsigned thread, const run_event& e) noexcept { threads_[thread]->add(e); }
-  void hold(const void* key, const run_event& e) noexcept;
-  void let_go(const void* key) noexcept;
-
-  [[nodiscard]] std::uint64_t dropped() const;
-  /// Writes the run's threads and their events; thread numbers start at `tid`. Returns the next free
-  /// number.
-  std::uint64_t write(trace_text& out, std::uint64_t tid) const;
-  [[nodiscard]] const observed_run& what() const noexcept { return what_; }
-
- private:
-  struct held {
-    const void* key;
-    run_event event;
-  };
-
-  [[nodiscard]] std::string role(std::size_t thread) const;
-  void write_holds(trace_text& out, std::uint64_t tid) const;
-
-  observed_run what_;
-  std::uint64_t number_;
-  std::vector<std::unique_ptr<event_ring>> threads_;
-  mutable std::mutex lock_;  // guards everything below
-  event_ring holds_;
-  std::vector<held> held_;
-  std::uint64_t holds_dropped_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/observe/detail/recorded_run.ipp
-
-namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE recorded_run::recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
     : what_(what), number_(number), holds_(events) {
@@ -38517,11 +38562,14 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.uncached, " past the cache");
     text += "\n";
   }
-  if (c.kept.samples + c.kept.hits != 0)
+  if (c.kept.samples + c.kept.hits + c.kept.uncached != 0) {
     text += "kept in memory: " + std::to_string(c.kept.samples) + " samples, " +
             detail::in_units(static_cast<double>(c.kept.bytes),
                              {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}) +
-            ", shown " + std::to_string(c.kept.hits) + " times\n";
+            ", shown " + std::to_string(c.kept.hits) + " times";
+    add(c.kept.uncached, " made for which there was no room");
+    text += "\n";
+  }
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {
@@ -45147,6 +45195,9 @@ namespace penstock::inline v0_1 {
 /// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
 [[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
 
+/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
+[[nodiscard]] std::string without_secrets(std::string_view text);
+
 namespace detail::files {
 
 /// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a
@@ -45421,265 +45472,6 @@ PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern)
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/url.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The parts of an absolute URL of an object, as `parse_url` makes them.
-///
-/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
-struct url {
-  std::string scheme;      ///< http, https or s3
-  std::string host;        ///< in lower case; an IPv6 address without its brackets
-  std::uint16_t port = 0;  ///< 0: the scheme's own
-  std::string path;        ///< begins with '/', percent-encoded as it was given
-  std::string query;       ///< without its '?', as it was given
-
-  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
-  [[nodiscard]] std::uint16_t port_number() const noexcept;
-  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
-  [[nodiscard]] std::string authority() const;
-  /// Path and query, as the first line of a request shows them.
-  [[nodiscard]] std::string target() const;
-  /// The whole URL, its query included.
-  [[nodiscard]] std::string text() const;
-  /// The whole URL for messages: a query is shown as `?...`.
-  [[nodiscard]] std::string without_secrets() const;
-  /// Whether scheme, host and port are equal, so that one connection can serve both.
-  [[nodiscard]] bool same_origin(const url& other) const noexcept;
-
-  friend bool operator==(const url&, const url&) = default;
-};
-
-/// Takes an absolute URL of an object apart.
-///
-///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
-///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
-///
-/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
-/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
-/// is; an empty path becomes "/"; everything else stays as it was given.
-/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
-/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
-/// percent-encoded.
-/// No message shows a user, a password or a query.
-/// Source: RFC 3986; the host is what the Domain Name System can resolve.
-[[nodiscard]] url parse_url(std::string_view text);
-
-/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
-/// Errors: those of `parse_url`.
-/// Source: RFC 3986, 5.2.
-[[nodiscard]] url resolve(const url& base, std::string_view location);
-
-/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
-[[nodiscard]] std::string without_secrets(std::string_view text);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/url.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::urls {
-
-inline constexpr std::size_t longest = 32'768;
-
-/// The functions of <cctype> depend on the locale.
-constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-constexpr bool is_hex(char c) noexcept {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
-  constexpr std::size_t maximum = 200;
-  std::string line = without_secrets(text);
-  if (line.size() > maximum) line.replace(maximum, std::string::npos, "...");
-  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
-  line = "the URL \"" + line + "\" ";
-  append(line, why);
-  return error(errc::argument, line);
-}
-
-/// Throws unless each character may stand in a path, or in a query.
-inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    const char c = part[i];
-    if (c == '%') {
-      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
-        throw refused(text,
-                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
-      i += 2;
-    } else if (!is_letter(c) && !is_digit(c) &&
-               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
-               !(is_query && c == '?')) {
-      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
-                           " that no URL may have; percent-encode it, a space as %20"});
-    }
-  }
-}
-
-inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
-  std::uint32_t value = 0;
-  for (const char c : digits) {
-    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
-    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
-  }
-  if (value > 65'535 || (value == 0 && !digits.empty()))
-    throw refused(text, {"has a port that is not between 1 and 65535"});
-  return static_cast<std::uint16_t>(value);
-}
-
-inline void set_authority(url& into, std::string_view text, std::string_view authority) {
-  if (authority.find('@') != std::string_view::npos)
-    throw refused(
-        text,
-        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
-         "where no message can show them"});
-  std::string_view port;
-  if (authority.starts_with('[')) {
-    const std::size_t end = authority.find(']');
-    std::array<unsigned char, 16> address{};
-    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
-    const bool digits = std::all_of(into.host.begin(), into.host.end(),
-                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
-    if (end == std::string_view::npos || !digits ||
-        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
-      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
-    port = authority.substr(end + 1);
-    if (!port.empty() && port.front() != ':')
-      throw refused(text, {"has something between its host and its path"});
-    if (!port.empty()) port.remove_prefix(1);
-  } else {
-    const std::size_t colon = authority.find(':');
-    into.host = authority.substr(0, colon);
-    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
-    if (port.find(':') != std::string_view::npos)
-      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
-    if (into.host.empty()) throw refused(text, {"names no host"});
-    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
-    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
-      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
-    });
-    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
-      throw refused(
-          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
-  }
-  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
-  into.port = to_port(text, port);
-}
-
-/// Where a scheme ends, its colon; npos if the text begins with none.
-inline std::size_t end_of_scheme(std::string_view text) noexcept {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
-    if (!is_letter(text[i]) &&
-        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
-      return std::string_view::npos;
-  }
-  return std::string_view::npos;
-}
-
-/// A path without its segments "." and "..": RFC 3986, 5.2.4.
-inline std::string without_dots(std::string_view path) {
-  std::string result;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/', 1), path.size());
-    const std::string_view segment = path.substr(0, end);  // with the slash before it
-    path.remove_prefix(end);
-    if (segment == "/." || segment == "/..") {
-      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
-      if (path.empty()) result += '/';
-    } else {
-      result += segment;
-    }
-  }
-  return result.empty() ? "/" : result;
-}
-
-}  // namespace detail::urls
-
-PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
-  if (port != 0) return port;
-  return scheme == "http" ? 80 : 443;
-}
-PENSTOCK_INLINE std::string url::authority() const {
-  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
-  return line;
-}
-PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
-PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
-PENSTOCK_INLINE std::string url::without_secrets() const {
-  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
-}
-PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
-  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
-}
-
-PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
-  namespace urls = detail::urls;
-  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
-  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
-  std::string_view shown = text.substr(0, end);
-  const std::size_t scheme = shown.find("://");
-  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
-  shown.remove_prefix(head.size());
-  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
-  const std::string_view authority = shown.substr(0, shown.find('/'));
-  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
-  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
-                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
-  const std::size_t at = (is_host ? authority : shown).rfind('@');
-  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
-  return detail::text({head, shown, tail});
-}
-
-PENSTOCK_INLINE url parse_url(std::string_view text) {
-  namespace urls = detail::urls;
-  if (text.size() > urls::longest)
-    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
-  const std::size_t colon = urls::end_of_scheme(text);
-  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
-    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
-  url made;
-  made.scheme = text.substr(0, colon);
-  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
-  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
-    throw urls::refused(text, {"has another scheme than http, https and s3"});
-  std::string_view rest = text.substr(colon + 3);
-  if (rest.find('#') != std::string_view::npos)
-    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
-  const std::size_t question = std::min(rest.find('?'), rest.size());
-  if (question != rest.size()) made.query = rest.substr(question + 1);
-  rest = rest.substr(0, question);
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  urls::set_authority(made, text, rest.substr(0, slash));
-  made.path = slash == rest.size() ? "/" : rest.substr(slash);
-  urls::check_characters(text, made.path, false);
-  urls::check_characters(text, made.query, true);
-  return made;
-}
-
-PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
-  namespace urls = detail::urls;
-  location = location.substr(0, location.find('#'));
-  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
-  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
-  if (location.empty()) return base;
-  const std::size_t question = std::min(location.find('?'), location.size());
-  std::string path(location.substr(0, question));
-  if (path.empty())
-    path = base.path;
-  else
-    path =
-        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
-  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/file_names.ipp
 
 namespace penstock::inline v0_1 {
@@ -45769,10 +45561,10 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
   }
   std::vector<std::string> names;
   if (code == 0) {
-    // By bytes, not by the locale as glob itself would. Sorting pointers costs a program a fifth of the code
-    // that sorting strings does.
-    std::sort(all.found.gl_pathv, all.found.gl_pathv + all.found.gl_pathc,
-              [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
+    // By bytes, not by the locale as glob itself would; std::sort would cost a program 2 KB of code.
+    std::qsort(all.found.gl_pathv, all.found.gl_pathc, sizeof(char*), [](const void* a, const void* b) {
+      return std::strcmp(*static_cast<const char* const*>(a), *static_cast<const char* const*>(b));
+    });
     for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
       std::string name = all.found.gl_pathv[i];
       if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
@@ -45786,6 +45578,23 @@ PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) 
 }
 
 }  // namespace detail::files
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         port.find_first_not_of("0123456789", 1) == std::string_view::npos);
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
 
 PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
   detail::files::check_is_name(pattern);
@@ -45870,125 +45679,6 @@ class descriptor_cache {
   std::vector<object_id> open_;
   std::size_t hand_ = 0;
 };
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/paths.hpp
-
-/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
-[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
-
-/// A descriptor that is closed on destruction.
-class descriptor {
- public:
-  descriptor() = default;
-  explicit descriptor(int value) noexcept : value_(value) {}
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
-
-[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
-}
-
-/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
-[[nodiscard]] object_version version_of(int opened, const std::string& path);
-
-/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
-/// hang here before it can be refused.
-[[nodiscard]] int open_quietly(const std::string& path) noexcept;
-
-[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                          const std::string& path);
-
-inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                        const std::string& path) {
-  if (offset > end || size > end - offset) [[unlikely]]
-    refuse_range(offset, size, end, path);
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/paths.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE std::string_view advice(int code) noexcept {
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return "; check the path, and the range in its braces if it has one";
-    case EACCES:
-    case EPERM:
-      return "; check the mode of the file and of the folders above it";
-    case EMFILE:
-    case ENFILE:
-      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default:
-      return "";
-  }
-}
-
-PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
-  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
-                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
-  // thread-safe, unlike strerror
-  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
-      .in_file(path)
-      .recurring(recurs);
-}
-
-PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
-  struct stat status {};
-  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
-  if (S_ISDIR(status.st_mode)) {
-    throw error(
-        errc::io,
-        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path)
-        .recurring();
-  }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
-  return version_in(status);
-}
-
-PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
-    errno = ENOENT;
-    return -1;
-  }
-  for (;;) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (opened >= 0 || errno != EINTR) return opened;
-  }
-}
-
-PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                  const std::string& path) {
-  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
-      .in_file(path)
-      .at_offset(offset);
-}
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
@@ -48202,13 +47892,10 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
     throw error(errc::argument,
                 {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
   }
-  try {
+  return detail::in_file(where.names[0], [&] {
     const object_bytes text = session.range(0, 0, session.size(0));
     return manifest_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
+  });
 }
 
 }  // namespace penstock::inline v0_1
@@ -48245,6 +47932,20 @@ struct known_files {
  private:
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
+
+/// `work()`, which reads an object: errors name the file, unless the object has changed, which is the error
+/// then.
+template <class Work>
+void reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
+  try {
+    work();
+    session.confirm(object);
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(name);
+    throw;
+  }
+}
 
 /// What a plan knows about files, and the storage that holds them.
 template <class Known, storage Storage>
@@ -48334,12 +48035,27 @@ struct arrow_batch {
   }
 };
 
+/// Whether values of a file's type are read like those of `wanted`, which `common_arrow_type` made of it, as
+/// they lie there: texts in any encoding, lists of any offsets, and null.
+[[nodiscard]] bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept;
+
+/// A column with its values as those of `wanted`, which `common_arrow_type` made of its type and which must
+/// live as long as the column. Buffers that are the same are shared; others are made in `owned`. Throws
+/// errc::format for a time that does not fit the finer unit.
+[[nodiscard]] arrow_column widened(const arrow_column& column, const arrow_type& wanted,
+                                   std::vector<buffer>& owned);
+
+/// Replaces a leaf of a batch by its values as those of `wanted`, if they are others.
+void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
+
+/// The leaf of a column, by its path, that a file lacks: null in all rows.
+[[nodiscard]] arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows);
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_union.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type in which all values of two types have a place without loss; none if there is none. Of whole and
 /// floating-point numbers the smallest one that holds both exactly, of times the one of the finer unit, of
@@ -48383,13 +48099,11 @@ void check_conflicts(std::span<const column_conflict> conflicts, std::span<const
 /// The same for one column.
 void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_facts.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What files without numbers call a field, one or the other: a column, a field of a struct, or the
 /// "element", "key" or "value" of a list or a map.
@@ -48448,13 +48162,11 @@ struct decimal_digits {
 };
 [[nodiscard]] std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_facts.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t numbers_of(const arrow_type& column) noexcept {
   std::size_t count = 1;
@@ -48612,11 +48324,7 @@ PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& 
     return either(file.format.substr(0, 3) == table.format.substr(0, 3), table_fit::none);
   if (table.format.starts_with("ts") && table.format.ends_with(':') && file.format == "tdD")
     return table_fit::converted;
-  const auto is_bytes = [](const arrow_type& type) {
-    return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-           type.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(table)) return table_fit::as_they_are;
+  if (file.is_bytes() && table.is_bytes()) return table_fit::as_they_are;
   const auto of_children = [](const arrow_type& a, const arrow_type& b, bool named) {
     if (a.children.size() != b.children.size()) return table_fit::none;
     table_fit all = table_fit::as_they_are;
@@ -48646,13 +48354,11 @@ PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type&
   return fit_of_type(file, table, false);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_union.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // What a type is to those of other files: whole numbers and floating-point numbers apart from what counts
 // days or seconds, and lists apart from maps.
@@ -48661,10 +48367,6 @@ PENSTOCK_INLINE bool is_arrow_whole(const arrow_type& type) noexcept {
 }
 PENSTOCK_INLINE bool is_arrow_real(const arrow_type& type) noexcept {
   return type.format == "e" || type.format == "f" || type.format == "g";
-}
-PENSTOCK_INLINE bool is_arrow_bytes(const arrow_type& type) noexcept {
-  return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-         type.layout == arrow_layout::views;
 }
 PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
   return type.children.size() == 1 && type.format != "+m" && type.is_list();
@@ -48774,7 +48476,7 @@ PENSTOCK_INLINE std::optional<arrow_type> common_arrow_type(const arrow_type& a,
     if (format.empty()) return std::nullopt;
     return like_arrow(a, format);
   }
-  if (is_arrow_bytes(a) && is_arrow_bytes(b)) {
+  if (a.is_bytes() && b.is_bytes()) {
     const auto is_text = [](const arrow_type& one) { return one.format.ends_with('u') || one.format == "U"; };
     const bool large = a.layout == arrow_layout::bytes64 || b.layout == arrow_layout::bytes64;
     return like_arrow(a, is_text(a) && is_text(b) ? (large ? "U" : "u") : (large ? "Z" : "z"));
@@ -48894,13 +48596,203 @@ PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts,
     if (used.uses(leaf)) check_conflicts(conflicts, leaf);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_batch.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
+  if (file.format == "n") return true;
+  if (!file.dictionary.empty() && wanted.dictionary.empty())
+    return reads_unchanged(file.dictionary.front(), wanted);
+  const auto children = [&](bool named) {
+    if (file.children.size() != wanted.children.size()) return false;
+    for (std::size_t i = 0; i < file.children.size(); ++i)
+      if ((named && file.children[i].name != wanted.children[i].name) ||
+          !reads_unchanged(file.children[i], wanted.children[i]))
+        return false;
+    return true;
+  };
+  if (file.is_bytes() && wanted.is_bytes()) return true;
+  if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
+      wanted.children.size() == 1) {
+    const arrow_type &own = file.children.front(), &entry = wanted.children.front();
+    if (own.children.size() != entry.children.size()) return false;
+    for (std::size_t i = 0; i < own.children.size(); ++i)
+      if (!reads_unchanged(own.children[i], entry.children[i])) return false;
+    return true;
+  }
+  if (file.is_list() && wanted.is_list()) return children(false);
+  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
+  // Zones, and the digits of decimals, make no difference to where a value lies.
+  if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))
+    return file.format.substr(0, 3) == wanted.format.substr(0, 3);
+  if (file.format.starts_with("d:") && wanted.format.starts_with("d:")) return file.width == wanted.width;
+  return file.reads_like(wanted);
+}
+
+/// By what the numbers of a type are multiplied to count in another one's unit: days, or seconds and parts of
+/// them.
+PENSTOCK_INLINE std::int64_t arrow_time_factor(const arrow_type& file, const arrow_type& wanted) noexcept {
+  const auto per_second = [](std::string_view format) -> std::int64_t {
+    return format[2] == 's' ? 1 : format[2] == 'm' ? 1'000 : format[2] == 'u' ? 1'000'000 : 1'000'000'000;
+  };
+  if (!wanted.format.starts_with('t') || file.format == wanted.format) return 1;
+  constexpr std::int64_t seconds_of_day = 86'400;
+  return file.format == "tdD" ? seconds_of_day * per_second(wanted.format)
+                              : per_second(wanted.format) / per_second(file.format);
+}
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void time_out_of_range(const arrow_type& file,
+                                                               const arrow_type& wanted, std::int64_t value) {
+  throw error(errc::format,
+              {"the column '", wanted.name, "' has a value of ", value, " of type ", file.text(),
+               ", which is out of the range of ", wanted.text(), ", the type that it has in other files"});
+}
+
+/// A number of a cell as one of a wider type.
+template <class T>
+T widened_number(const arrow_cell& cell, const arrow_type& wanted, std::int64_t factor) {
+  if constexpr (std::integral<T>) {
+    const arrow_whole whole = whole_arrow_number(cell);
+    if (factor == 1) return static_cast<T>(whole.bits);
+    std::int64_t made = 0;
+    if (__builtin_mul_overflow(static_cast<std::int64_t>(whole.bits), factor, &made) ||
+        !std::in_range<T>(made))
+      time_out_of_range(cell.type(), wanted, static_cast<std::int64_t>(whole.bits));
+    return static_cast<T>(made);
+  } else {
+    double value = 0;
+    if (is_real(cell.type().number)) {
+      value = real_arrow_number(cell, sizeof(double));
+    } else {
+      const arrow_whole whole = whole_arrow_number(cell);
+      value = whole.negative ? static_cast<double>(static_cast<std::int64_t>(whole.bits))
+                             : static_cast<double>(whole.bits);
+    }
+    if constexpr (std::same_as<T, half>)
+      return half(static_cast<float>(value));
+    else
+      return static_cast<T>(value);
+  }
+}
+
+/// Writes a value for each row of a column with `write(cell, place)`, zeros where it is null.
+template <class Write>
+arrow_column widened_values(const arrow_column& column, const arrow_type& wanted, std::vector<buffer>& owned,
+                            const Write& write) {
+  arrow_column made;
+  made.type = &wanted;
+  made.length = column.length;
+  const std::size_t rows = to_size(column.length), width = to_size(wanted.width);
+  buffer values(rows * width), valid;
+  const bool may_be_null = column.validity != nullptr || !column.type->dictionary.empty();
+  if (may_be_null) {
+    valid.resize_for_overwrite(rows / 8 + 1);
+    std::ranges::fill(valid.span(), std::byte{0xff});
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::byte* const place = values.data() + i * width;
+    const arrow_cell cell(column, i);
+    if (!cell.is_null()) {
+      write(cell, place);
+      continue;
+    }
+    std::memset(place, 0, width);
+    valid.data()[i / 8] &= ~(std::byte{1} << (i % 8));
+  }
+  made.values = values.data();
+  if (may_be_null) made.validity = valid.data();
+  owned.push_back(std::move(values));
+  if (may_be_null) owned.push_back(std::move(valid));
+  return made;
+}
+
+template <class T>
+arrow_column widened_numbers(const arrow_column& column, const arrow_type& wanted,
+                             std::vector<buffer>& owned) {
+  const arrow_type& file = column.type->dictionary.empty() ? *column.type : column.type->dictionary.front();
+  const std::int64_t factor = arrow_time_factor(file, wanted);
+  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+    const T value = widened_number<T>(cell, wanted, factor);
+    std::memcpy(place, &value, sizeof(T));
+  });
+}
+
+PENSTOCK_INLINE arrow_column widened_flat(const arrow_column& column, const arrow_type& wanted,
+                                          std::vector<buffer>& owned) {
+  if (wanted.number == arrow_number::float16) return widened_numbers<half>(column, wanted, owned);
+  if (wanted.number == arrow_number::float32) return widened_numbers<float>(column, wanted, owned);
+  if (wanted.number == arrow_number::float64) return widened_numbers<double>(column, wanted, owned);
+  return with_whole_number(
+      wanted.number, [&]<class T>(T) { return widened_numbers<T>(column, wanted, owned); },
+      [&] {
+        // Decimals of more bytes: little-endian, of two's complement.
+        return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+          const bytes_view given = cell.bytes();
+          const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
+          std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
+          std::memcpy(place, given.data(), given.size());
+        });
+      });
+}
+
+PENSTOCK_INLINE arrow_column lacking_column(std::uint64_t rows) {
+  static const arrow_type nothing = arrow_type::of_format("n");
+  arrow_column made;
+  made.type = &nothing;
+  made.length = rows;
+  return made;
+}
+
+PENSTOCK_INLINE arrow_column widened(const arrow_column& column, const arrow_type& wanted,
+                                     std::vector<buffer>& owned) {
+  const arrow_type& file = *column.type;
+  if (reads_unchanged(file, wanted)) return column;
+  if (wanted.children.empty() || !file.dictionary.empty()) return widened_flat(column, wanted, owned);
+  arrow_column made = column;
+  if (file.layout == wanted.layout && file.width == wanted.width) made.type = &wanted;
+  if (file.format == "+m") {
+    const arrow_type& entry = wanted.children.front();
+    arrow_column& fields = made.children.front();
+    fields.type = &entry;
+    for (std::size_t i = 0; i < fields.children.size(); ++i)
+      fields.children[i] = widened(column.children.front().children[i], entry.children[i], owned);
+  } else if (file.layout == arrow_layout::record) {
+    made.children.clear();
+    for (const arrow_type& field : wanted.children) {
+      const auto at = std::ranges::find(file.children, field.name, &arrow_type::name);
+      made.children.push_back(
+          at == file.children.end()
+              ? lacking_column(column.offset + column.length)
+              : widened(column.children[static_cast<std::size_t>(at - file.children.begin())], field, owned));
+    }
+  } else {
+    made.children.front() = widened(column.children.front(), wanted.children.front(), owned);
+  }
+  return made;
+}
+
+PENSTOCK_INLINE void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted) {
+  if (reads_unchanged(*leaf.column->type, wanted)) return;
+  batch.widened.push_back(std::make_unique<arrow_column>(widened(*leaf.column, wanted, batch.owned)));
+  leaf = arrow_leaf_of(*batch.widened.back(), leaf);
+}
+
+PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows) {
+  batch.types.push_back(std::make_unique<arrow_type>(arrow_type::of_format("n")));
+  batch.types.back()->name = path.substr(path.rfind('.') + 1);
+  batch.widened.push_back(std::make_unique<arrow_column>(lacking_column(rows)));
+  batch.widened.back()->type = batch.types.back().get();
+  return arrow_leaf_of(*batch.widened.back(), {});
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/flat_table.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A table of a FlatBuffers message, in which every offset is checked before it is followed. Throws
 /// errc::format, with the offset in the message, for one that leads out of it.
@@ -48960,13 +48852,11 @@ class flat_table::vector {
   std::size_t begin_ = 0, size_ = 0, element_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/flat_table.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void flat_table::lead_out(std::size_t at) {
   throw error(errc::format, "the message's metadata lead out of it: the file is damaged").at_offset(at);
@@ -49037,13 +48927,11 @@ PENSTOCK_INLINE flat_table flat_table::vector::table(std::size_t i) const {
   return flat_table(message_, flat_table::follow(message_, begin_ + i * element_));
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/ipc_file.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where a message of Arrow's IPC lies in its file.
 struct ipc_place {
@@ -49101,8 +48989,7 @@ struct ipc_message {
 /// The columns that a schema describes, as the children of a struct.
 [[nodiscard]] arrow_type ipc_schema(const flat_table& schema, std::int16_t version);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/ipc_file.ipp
 
@@ -49497,8 +49384,7 @@ PENSTOCK_INLINE const arrow_type* ipc_file::dictionary_type(std::int64_t id) con
 
 // ---- penstock/source/tables/ipc_batches.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
 struct ipc_files : known_files {
@@ -49563,8 +49449,7 @@ class ipc_batches {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/files/parallel.hpp
 
@@ -49714,250 +49599,6 @@ class loaded_once {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tables/arrow_widen.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Whether values of a file's type are read like those of `wanted`, which `common_arrow_type` made of it, as
-/// they lie there: texts in any encoding, lists of any offsets, and null.
-[[nodiscard]] bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept;
-
-/// A column with its values as those of `wanted`, which `common_arrow_type` made of its type and which must
-/// live as long as the column. Buffers that are the same are shared; others are made in `owned`. Throws
-/// errc::format for a time that does not fit the finer unit.
-[[nodiscard]] arrow_column widened(const arrow_column& column, const arrow_type& wanted,
-                                   std::vector<buffer>& owned);
-
-/// Replaces a leaf of a batch by its values as those of `wanted`, if they are others.
-void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
-
-/// The leaf of a column, by its path, that a file lacks: null in all rows.
-[[nodiscard]] arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/arrow_widen.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
-  if (file.format == "n") return true;
-  if (!file.dictionary.empty() && wanted.dictionary.empty())
-    return reads_unchanged(file.dictionary.front(), wanted);
-  const auto children = [&](bool named) {
-    if (file.children.size() != wanted.children.size()) return false;
-    for (std::size_t i = 0; i < file.children.size(); ++i)
-      if ((named && file.children[i].name != wanted.children[i].name) ||
-          !reads_unchanged(file.children[i], wanted.children[i]))
-        return false;
-    return true;
-  };
-  const auto is_bytes = [](const arrow_type& one) {
-    return one.layout == arrow_layout::bytes32 || one.layout == arrow_layout::bytes64 ||
-           one.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(wanted)) return true;
-  if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
-      wanted.children.size() == 1) {
-    const arrow_type &own = file.children.front(), &entry = wanted.children.front();
-    if (own.children.size() != entry.children.size()) return false;
-    for (std::size_t i = 0; i < own.children.size(); ++i)
-      if (!reads_unchanged(own.children[i], entry.children[i])) return false;
-    return true;
-  }
-  if (file.is_list() && wanted.is_list()) return children(false);
-  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
-  // Zones, and the digits of decimals, make no difference to where a value lies.
-  if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))
-    return file.format.substr(0, 3) == wanted.format.substr(0, 3);
-  if (file.format.starts_with("d:") && wanted.format.starts_with("d:")) return file.width == wanted.width;
-  return file.reads_like(wanted);
-}
-
-/// By what the numbers of a type are multiplied to count in another one's unit: days, or seconds and parts of
-/// them.
-PENSTOCK_INLINE std::int64_t arrow_time_factor(const arrow_type& file, const arrow_type& wanted) noexcept {
-  const auto per_second = [](std::string_view format) -> std::int64_t {
-    return format[2] == 's' ? 1 : format[2] == 'm' ? 1'000 : format[2] == 'u' ? 1'000'000 : 1'000'000'000;
-  };
-  if (!wanted.format.starts_with('t') || file.format == wanted.format) return 1;
-  constexpr std::int64_t seconds_of_day = 86'400;
-  return file.format == "tdD" ? seconds_of_day * per_second(wanted.format)
-                              : per_second(wanted.format) / per_second(file.format);
-}
-
-[[noreturn, gnu::cold]] PENSTOCK_INLINE void time_out_of_range(const arrow_type& file,
-                                                               const arrow_type& wanted, std::int64_t value) {
-  throw error(errc::format,
-              {"the column '", wanted.name, "' has a value of ", value, " of type ", file.text(),
-               ", which is out of the range of ", wanted.text(), ", the type that it has in other files"});
-}
-
-/// A number of a cell as one of a wider type.
-template <class T>
-T widened_number(const arrow_cell& cell, const arrow_type& wanted, std::int64_t factor) {
-  if constexpr (std::integral<T>) {
-    const arrow_whole whole = whole_arrow_number(cell);
-    if (factor == 1) return static_cast<T>(whole.bits);
-    std::int64_t made = 0;
-    if (__builtin_mul_overflow(static_cast<std::int64_t>(whole.bits), factor, &made) ||
-        !std::in_range<T>(made))
-      time_out_of_range(cell.type(), wanted, static_cast<std::int64_t>(whole.bits));
-    return static_cast<T>(made);
-  } else {
-    const arrow_number stored = cell.type().number;
-    const bool is_real =
-        stored == arrow_number::float16 || stored == arrow_number::float32 || stored == arrow_number::float64;
-    double value = 0;
-    if (is_real) {
-      value = real_arrow_number(cell, sizeof(double));
-    } else {
-      const arrow_whole whole = whole_arrow_number(cell);
-      value = whole.negative ? static_cast<double>(static_cast<std::int64_t>(whole.bits))
-                             : static_cast<double>(whole.bits);
-    }
-    if constexpr (std::same_as<T, half>)
-      return half(static_cast<float>(value));
-    else
-      return static_cast<T>(value);
-  }
-}
-
-/// Writes a value for each row of a column with `write(cell, place)`, zeros where it is null.
-template <class Write>
-arrow_column widened_values(const arrow_column& column, const arrow_type& wanted, std::vector<buffer>& owned,
-                            const Write& write) {
-  arrow_column made;
-  made.type = &wanted;
-  made.length = column.length;
-  const std::size_t rows = to_size(column.length), width = to_size(wanted.width);
-  buffer values(rows * width), valid;
-  const bool may_be_null = column.validity != nullptr || !column.type->dictionary.empty();
-  if (may_be_null) {
-    valid.resize_for_overwrite(rows / 8 + 1);
-    std::ranges::fill(valid.span(), std::byte{0xff});
-  }
-  for (std::size_t i = 0; i < rows; ++i) {
-    std::byte* const place = values.data() + i * width;
-    const arrow_cell cell(column, i);
-    if (!cell.is_null()) {
-      write(cell, place);
-      continue;
-    }
-    std::memset(place, 0, width);
-    valid.data()[i / 8] &= ~(std::byte{1} << (i % 8));
-  }
-  made.values = values.data();
-  if (may_be_null) made.validity = valid.data();
-  owned.push_back(std::move(values));
-  if (may_be_null) owned.push_back(std::move(valid));
-  return made;
-}
-
-template <class T>
-arrow_column widened_numbers(const arrow_column& column, const arrow_type& wanted,
-                             std::vector<buffer>& owned) {
-  const arrow_type& file = column.type->dictionary.empty() ? *column.type : column.type->dictionary.front();
-  const std::int64_t factor = arrow_time_factor(file, wanted);
-  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
-    const T value = widened_number<T>(cell, wanted, factor);
-    std::memcpy(place, &value, sizeof(T));
-  });
-}
-
-PENSTOCK_INLINE arrow_column widened_flat(const arrow_column& column, const arrow_type& wanted,
-                                          std::vector<buffer>& owned) {
-  switch (wanted.number) {
-    case arrow_number::int8:
-      return widened_numbers<std::int8_t>(column, wanted, owned);
-    case arrow_number::int16:
-      return widened_numbers<std::int16_t>(column, wanted, owned);
-    case arrow_number::int32:
-      return widened_numbers<std::int32_t>(column, wanted, owned);
-    case arrow_number::int64:
-      return widened_numbers<std::int64_t>(column, wanted, owned);
-    case arrow_number::uint8:
-      return widened_numbers<std::uint8_t>(column, wanted, owned);
-    case arrow_number::uint16:
-      return widened_numbers<std::uint16_t>(column, wanted, owned);
-    case arrow_number::uint32:
-      return widened_numbers<std::uint32_t>(column, wanted, owned);
-    case arrow_number::uint64:
-      return widened_numbers<std::uint64_t>(column, wanted, owned);
-    case arrow_number::float16:
-      return widened_numbers<half>(column, wanted, owned);
-    case arrow_number::float32:
-      return widened_numbers<float>(column, wanted, owned);
-    case arrow_number::float64:
-      return widened_numbers<double>(column, wanted, owned);
-    case arrow_number::none:
-      break;
-  }
-  // Decimals of more bytes: little-endian, of two's complement.
-  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
-    const bytes_view given = cell.bytes();
-    const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
-    std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
-    std::memcpy(place, given.data(), given.size());
-  });
-}
-
-PENSTOCK_INLINE arrow_column lacking_column(std::uint64_t rows) {
-  static const arrow_type nothing = arrow_type::of_format("n");
-  arrow_column made;
-  made.type = &nothing;
-  made.length = rows;
-  return made;
-}
-
-PENSTOCK_INLINE arrow_column widened(const arrow_column& column, const arrow_type& wanted,
-                                     std::vector<buffer>& owned) {
-  const arrow_type& file = *column.type;
-  if (reads_unchanged(file, wanted)) return column;
-  if (wanted.children.empty() || !file.dictionary.empty()) return widened_flat(column, wanted, owned);
-  arrow_column made = column;
-  if (file.layout == wanted.layout && file.width == wanted.width) made.type = &wanted;
-  if (file.format == "+m") {
-    const arrow_type& entry = wanted.children.front();
-    arrow_column& fields = made.children.front();
-    fields.type = &entry;
-    for (std::size_t i = 0; i < fields.children.size(); ++i)
-      fields.children[i] = widened(column.children.front().children[i], entry.children[i], owned);
-  } else if (file.layout == arrow_layout::record) {
-    made.children.clear();
-    for (const arrow_type& field : wanted.children) {
-      const auto at = std::ranges::find(file.children, field.name, &arrow_type::name);
-      made.children.push_back(
-          at == file.children.end()
-              ? lacking_column(column.offset + column.length)
-              : widened(column.children[static_cast<std::size_t>(at - file.children.begin())], field, owned));
-    }
-  } else {
-    made.children.front() = widened(column.children.front(), wanted.children.front(), owned);
-  }
-  return made;
-}
-
-PENSTOCK_INLINE void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted) {
-  if (reads_unchanged(*leaf.column->type, wanted)) return;
-  batch.widened.push_back(std::make_unique<arrow_column>(widened(*leaf.column, wanted, batch.owned)));
-  leaf = arrow_leaf_of(*batch.widened.back(), leaf);
-}
-
-PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows) {
-  batch.types.push_back(std::make_unique<arrow_type>(arrow_type::of_format("n")));
-  batch.types.back()->name = path.substr(path.rfind('.') + 1);
-  batch.widened.push_back(std::make_unique<arrow_column>(lacking_column(rows)));
-  batch.widened.back()->type = batch.types.back().get();
-  return arrow_leaf_of(*batch.widened.back(), {});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/files/shared_loop.hpp
 
 namespace penstock::inline v0_1 {
@@ -50019,8 +49660,7 @@ inline void shared_loop::end() {
 
 // ---- penstock/source/tables/batch_cache.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Batches in memory that all workers of a run share, up to a limit of bytes: those used last, and if they
 /// are asked for one after another, the first ones, which are there at the next epoch. Each one is
@@ -50071,13 +49711,11 @@ class batch_cache {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/batch_cache.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct batch_cache::state {
   struct entry {
@@ -50232,14 +49870,12 @@ PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t whic
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/ipc_batches.ipp
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
@@ -50732,13 +50368,11 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
   return state_->kept.find(shard);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_member.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
 class arrow_member_value {
@@ -50775,15 +50409,7 @@ class arrow_member_value {
   std::uint64_t row_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/arrow_member.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
+inline std::uint64_t arrow_member_value::size() const {
   const arrow_cell found = cell();
   switch (found.type().layout) {
     case arrow_layout::bytes32:
@@ -50796,18 +50422,17 @@ PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
   }
 }
 
-PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
+inline void arrow_member_value::read_into(mutable_bytes into) const {
   const bytes_view found = finish();
   if (into.size() != found.size())
     throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
   if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
 }
 
-PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+inline void arrow_member_value::check_codec(std::string_view) const {
   const arrow_cell found = cell();
   const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
-                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.is_bytes() ||
                          (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
   if (!has_bytes)
     throw error(errc::format,
@@ -50819,10 +50444,9 @@ PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
                                 "arrow_value<std::optional<bytes>>"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tables/prefetch_arrow.hpp
+// ---- penstock/source/tables/arrow_rows.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -50855,13 +50479,6 @@ namespace penstock::inline v0_1::detail {
   if (begin >= end || end > column.bytes) return {};
   return {column.values + begin, end - begin};
 }
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tables/arrow_rows.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 /// What a worker keeps from row to row.
 struct arrow_row_memory {
@@ -50917,7 +50534,7 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
-  static constexpr bool shows_contiguous = true;
+  static constexpr reader_traits traits = {.in_memory = true, .shows_contiguous = true};
 
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
@@ -51109,8 +50726,7 @@ class arrow_rows {
   std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/where.hpp
 
@@ -51396,12 +51012,9 @@ PENSTOCK_INLINE const arrow_type& type_of_values(const arrow_type& type) {
 PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type& given)
     : test_(test), real_(false) {
   const arrow_type& type = type_of_values(given);
-  const bool text = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-                    type.layout == arrow_layout::views ||
-                    (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
+  const bool text = type.is_bytes() || (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
   const bool number = type.layout == arrow_layout::bits || type.number != arrow_number::none;
-  real_ = type.number == arrow_number::float16 || type.number == arrow_number::float32 ||
-          type.number == arrow_number::float64;
+  real_ = detail::is_real(type.number);
   for (const column_constant& one : test.values()) {
     if (!text && !number)
       throw error(errc::argument, {"where compares no values of type ", type.text(), ", which the column '",
@@ -51441,34 +51054,14 @@ PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_co
       return order_of_reals(static_cast<double>(number), value.real());
     return order_of_numbers(number < T{}, static_cast<std::uint64_t>(number), value.negative(), value.bits());
   };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return whole(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return whole(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return whole(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return whole(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return whole(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return whole(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return whole(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return whole(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return order_of_reals(static_cast<double>(static_cast<float>(cell.number<half>())), value.real());
-    case arrow_number::float32:
-      return order_of_reals(static_cast<double>(cell.number<float>()), value.real());
-    case arrow_number::float64:
-      return order_of_reals(cell.number<double>(), value.real());
-    default:
-      break;
-  }
-  if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
-  return order_of_texts(text_of(cell.bytes()), value.text());
+  if (detail::is_real(cell.type().number))
+    return order_of_reals(detail::real_arrow_number(cell, sizeof(double)), value.real());
+  return detail::with_whole_number(
+      cell.type().number, [&]<class T>(T) { return whole(cell.number<T>()); },
+      [&] {
+        if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
+        return order_of_texts(text_of(cell.bytes()), value.text());
+      });
 }
 
 PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {
@@ -51942,8 +51535,7 @@ template <unpacker... Unpack>
 
 // ---- penstock/source/tables/arrow_import.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type that a schema of another library describes. Throws errc::argument for one that describes none.
 [[nodiscard]] arrow_type import_arrow_schema(const arrow_abi::schema& given);
@@ -52021,14 +51613,12 @@ class arrow_stream_reader {
   bool started_ = false, ended_ = false;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/arrow_import.ipp
 
 // Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void bad_arrow(std::initializer_list<piece> what) {
   throw error(errc::argument, what);
@@ -52051,8 +51641,7 @@ PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, st
   if (made.is_list() && made.children.size() != 1)
     bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
   if (given.dictionary != nullptr) {
-    if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
-        made.number == arrow_number::float32 || made.number == arrow_number::float64)
+    if (made.number == arrow_number::none || is_real(made.number))
       bad_arrow({"the dictionary of the column '", name, "' is numbered by no whole numbers"});
     made.dictionary.push_back(import_arrow_field(*given.dictionary, depth + 1));
     made.dictionary.front().name = name;
@@ -52251,8 +51840,7 @@ PENSTOCK_INLINE void arrow_stream_reader::seek(source_mark place) {
   row_ = place.sample;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/arrow_stream.hpp
 
@@ -52361,15 +51949,176 @@ template <detail::makes_array_streams Make>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/joined/joinable.hpp
+// ---- penstock/source/joined/plan_reader.hpp
 
-/// Which sources `mix`, `zip` and `concat` can join.
+/// Reading a plan's samples by position.
+namespace penstock::inline v0_1::detail {
+
+/// The innermost node of a joined plan's chain: what was fetched for a sample is held by who asks.
+template <class Reader>
+struct placed_node {
+  struct worker {
+    worker_root root;
+    typename Reader::worker own;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_pieces = false, has_runs = false;
+
+  const Reader* reader = nullptr;
+
+  static void pass_over(worker&) noexcept {}
+  template <class Timing, class Sink>
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(p.source, w.own, std::forward<Sink>(sink));
+  }
+};
+
+template <class Chain>
+struct orders_in;
+template <class... Orders>
+struct orders_in<order_chain<Orders...>> {
+  static constexpr bool none = sizeof...(Orders) == 0;
+  static constexpr bool change_epoch = (epoch_changing<Orders> || ...);
+};
+
+/// The bindings of a plan's orders for the epochs requested most recently, each made once: a block of a
+/// mixture may hold samples from several epochs of a source. If a stage joins several epochs into one, a
+/// binding covers a span of indices.
+template <class Orders>
+class recent_bindings {
+ public:
+  [[nodiscard]] position operator()(const Orders& orders, position p) {
+    const std::uint64_t span = changes ? p.index / indices : 0;
+    entry& e = entries_[detail::to_size((p.epoch + span) % kept)];
+    if (e.epoch != p.epoch || e.span != span) [[unlikely]]
+      bind(orders, e, p.epoch, span);
+    return e.binding(p.index);
+  }
+
+ private:
+  static constexpr bool changes = orders_in<Orders>::change_epoch;
+  static constexpr std::uint64_t indices = 1024, kept = 4, nothing = ~std::uint64_t{0};
+  struct entry {
+    std::uint64_t epoch = nothing, span = nothing;
+    typename Orders::binding binding;
+  };
+  [[gnu::noinline]] static void bind(const Orders& orders, entry& e, std::uint64_t epoch,
+                                     std::uint64_t span) {
+    e.span = nothing;
+    if constexpr (changes)
+      orders.rebind(e.binding, epoch, span * indices, (span + 1) * indices);
+    else
+      orders.rebind(e.binding, epoch, 0, orders.size());
+    e.epoch = epoch;
+    e.span = span;
+  }
+
+  std::array<entry, kept> entries_;
+};
+
+/// An opened plan (source, orders and value stages) that delivers its samples by position. All threads share
+/// it; each has a `worker`.
+template <class Plan>
+class plan_reader {
+  using source_reader = typename Plan::source_type::reader;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto chain_of(const Plan& p, const source_reader* reader) {
+    return make_chain(p, placed_node<source_reader>{reader}, *options_of(p).seed);
+  }
+  using chain_type = decltype(chain_of(std::declval<const Plan&>(), nullptr));
+
+  struct no_bindings {
+    [[nodiscard]] position operator()(const orders_type&, position p) const noexcept { return p; }
+  };
+  using bindings_type =
+      std::conditional_t<orders_in<orders_type>::none, no_bindings, recent_bindings<orders_type>>;
+
+  struct opened {
+    source_reader reader;
+    orders_type orders;
+    chain_type chain;
+    std::string name;
+    opened(const Plan& p, const projection& used, std::string called)
+        : reader(connect_source_of(p, used)),
+          orders(make_sample_orders(p)),
+          chain(chain_of(p, &reader)),
+          name(std::move(called)) {}
+  };
+
+ public:
+  struct worker {
+    typename chain_type::worker chain;
+    [[no_unique_address]] bindings_type bindings;
+    const fetched_sample* fetched = nullptr;
+  };
+  struct scout {
+    scout() noexcept {}  // see joined_plans.hpp
+    [[no_unique_address]] bindings_type bindings;
+    [[no_unique_address]] scout_of<source_reader> inner;
+  };
+  static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr reader_traits traits = reader_traits_of<source_reader>;
+
+  plan_reader() = default;
+  /// `used`: the fields used of the plan's samples. `name`: the plan's name in errors, "source 2 of mix".
+  plan_reader(const Plan& p, const projection& used, std::string name)
+      : opened_(new const opened(p, used, std::move(name))) {}
+
+  /// Delivers the sample at a position of the plan. An error from the plan (not from the sink) gets the
+  /// plan's name.
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const opened& o = *opened_;
+    bool inside = true;
+    try {
+      if constexpr (traits.takes_fetched) innermost(w.chain).own.fetched = w.fetched;
+      o.chain.evaluate(
+          {p, w.bindings(o.orders, p)}, w.chain,
+          [&inside, &sink]<class V>(V&& value) {
+            inside = false;
+            sink(std::forward<V>(value));
+            inside = true;
+          },
+          untimed{});
+    } catch (error& e) {
+      if (inside) e.in_part(o.name);
+      throw;
+    }
+  }
+  /// Returns f(reader, position) for a sample of the plan: of its source, and there.
+  template <class F>
+  [[nodiscard]] auto ask(position p, F&& f) const {
+    return f(opened_->reader, opened_->orders.sample_at(p));
+  }
+  [[nodiscard]] const source_reader& reader() const noexcept { return opened_->reader; }
+  template <class Sink>
+  void ranges(position p, scout& s, Sink& sink) const {
+    const position at = s.bindings(opened_->orders, p);
+    if (is_kept_in(opened_->chain, at)) return;
+    // a reader that cannot use fetched bytes only hints at what it will read
+    if constexpr (traits.takes_fetched)
+      ranges_of(opened_->reader, at, s.inner, sink);
+    else
+      hint(opened_->reader, at, s.inner);
+  }
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all = kept_in(opened_->chain);
+    return all += kept_of(opened_->reader);
+  }
+
+ private:
+  shared<const opened> opened_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/joined/joined_plans.hpp
+
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct joins_no_source {
-  using penstock_mistake = about_expression_tag;
+struct joins_no_source : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -52378,8 +52127,7 @@ struct joins_no_source {
         "else; wrap a container in from(...)");
   }
 };
-struct joins_forward {
-  using penstock_mistake = about_expression_tag;
+struct joins_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52387,8 +52135,7 @@ struct joins_forward {
                   "be read forward; use a source with an index");
   }
 };
-struct joins_sharded {
-  using penstock_mistake = about_expression_tag;
+struct joins_sharded : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52396,16 +52143,14 @@ struct joins_sharded {
                   "world) once, after it");
   }
 };
-struct joins_batched {
-  using penstock_mistake = about_expression_tag;
+struct joins_batched : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
   }
 };
-struct joins_cursor {
-  using penstock_mistake = about_expression_tag;
+struct joins_cursor : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52413,8 +52158,7 @@ struct joins_cursor {
                   "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
-struct joins_filter {
-  using penstock_mistake = about_expression_tag;
+struct joins_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52422,8 +52166,7 @@ struct joins_filter {
                   "there are; write it after them");
   }
 };
-struct joins_annotation {
-  using penstock_mistake = about_expression_tag;
+struct joins_annotation : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52431,8 +52174,7 @@ struct joins_annotation {
                   "prefetch, memory and the like apply to the whole run, write them after it");
   }
 };
-struct joins_bad_samples {
-  using penstock_mistake = about_expression_tag;
+struct joins_bad_samples : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52440,8 +52182,7 @@ struct joins_bad_samples {
                   "whole run, write it after them");
   }
 };
-struct joins_nothing {
-  using penstock_mistake = about_expression_tag;
+struct joins_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
@@ -52554,190 +52295,9 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/joined/plan_reader.hpp
-
-/// Reading a plan's samples by position.
-namespace penstock::inline v0_1::detail {
-
-/// The innermost node of a joined plan's chain: what was fetched for a sample is held by who asks.
-template <class Reader>
-struct placed_node {
-  struct worker {
-    worker_root root;
-    typename Reader::worker own;
-  };
-  static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, has_runs = false;
-
-  const Reader* reader = nullptr;
-
-  static void pass_over(worker&) noexcept {}
-  template <class Timing, class Sink>
-  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
-    reader->evaluate(p.source, w.own, std::forward<Sink>(sink));
-  }
-};
-
-template <class Chain>
-struct orders_in;
-template <class... Orders>
-struct orders_in<order_chain<Orders...>> {
-  static constexpr bool none = sizeof...(Orders) == 0;
-  static constexpr bool change_epoch = (epoch_changing<Orders> || ...);
-};
-
-/// The bindings of a plan's orders for the epochs requested most recently, each made once: a block of a
-/// mixture may hold samples from several epochs of a source. If a stage joins several epochs into one, a
-/// binding covers a span of indices.
-template <class Orders>
-class recent_bindings {
- public:
-  [[nodiscard]] position operator()(const Orders& orders, position p) {
-    const std::uint64_t span = changes ? p.index / indices : 0;
-    entry& e = entries_[detail::to_size((p.epoch + span) % kept)];
-    if (e.epoch != p.epoch || e.span != span) [[unlikely]]
-      bind(orders, e, p.epoch, span);
-    return e.binding(p.index);
-  }
-
- private:
-  static constexpr bool changes = orders_in<Orders>::change_epoch;
-  static constexpr std::uint64_t indices = 1024, kept = 4, nothing = ~std::uint64_t{0};
-  struct entry {
-    std::uint64_t epoch = nothing, span = nothing;
-    typename Orders::binding binding;
-  };
-  [[gnu::noinline]] static void bind(const Orders& orders, entry& e, std::uint64_t epoch,
-                                     std::uint64_t span) {
-    e.span = nothing;
-    if constexpr (changes)
-      orders.rebind(e.binding, epoch, span * indices, (span + 1) * indices);
-    else
-      orders.rebind(e.binding, epoch, 0, orders.size());
-    e.epoch = epoch;
-    e.span = span;
-  }
-
-  std::array<entry, kept> entries_;
-};
-
-/// An opened plan (source, orders and value stages) that delivers its samples by position. All threads share
-/// it; each has a `worker`.
-template <class Plan>
-class plan_reader {
-  using source_reader = typename Plan::source_type::reader;
-  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
-  static auto chain_of(const Plan& p, const source_reader* reader) {
-    return make_chain(p, placed_node<source_reader>{reader}, *options_of(p).seed);
-  }
-  using chain_type = decltype(chain_of(std::declval<const Plan&>(), nullptr));
-
-  struct no_bindings {
-    [[nodiscard]] position operator()(const orders_type&, position p) const noexcept { return p; }
-  };
-  using bindings_type =
-      std::conditional_t<orders_in<orders_type>::none, no_bindings, recent_bindings<orders_type>>;
-
-  struct opened {
-    source_reader reader;
-    orders_type orders;
-    chain_type chain;
-    std::string name;
-    opened(const Plan& p, const projection& used, std::string called)
-        : reader(connect_source_of(p, used)),
-          orders(make_sample_orders(p)),
-          chain(chain_of(p, &reader)),
-          name(std::move(called)) {}
-  };
-
- public:
-  struct worker {
-    typename chain_type::worker chain;
-    [[no_unique_address]] bindings_type bindings;
-    const fetched_sample* fetched = nullptr;
-  };
-  struct scout {
-    scout() noexcept {}  // see joined_plans.hpp
-    [[no_unique_address]] bindings_type bindings;
-    [[no_unique_address]] scout_of<source_reader> inner;
-  };
-  static constexpr bool wants_hints = takes_hints<source_reader>;
-  static constexpr bool fetches = takes_fetched<source_reader>;
-  static constexpr bool latent = has_latency<source_reader>;
-  static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
-
-  plan_reader() = default;
-  /// `used`: the fields used of the plan's samples. `name`: the plan's name in errors, "source 2 of mix".
-  plan_reader(const Plan& p, const projection& used, std::string name)
-      : opened_(new const opened(p, used, std::move(name))) {}
-
-  /// Delivers the sample at a position of the plan. An error from the plan (not from the sink) gets the
-  /// plan's name.
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    const opened& o = *opened_;
-    bool inside = true;
-    try {
-      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
-      o.chain.evaluate(
-          {p, w.bindings(o.orders, p)}, w.chain,
-          [&inside, &sink]<class V>(V&& value) {
-            inside = false;
-            sink(std::forward<V>(value));
-            inside = true;
-          },
-          untimed{});
-    } catch (error& e) {
-      if (inside) e.in_part(o.name);
-      throw;
-    }
-  }
-  [[nodiscard]] std::string key(position p) const {
-    return key_of(opened_->reader, opened_->orders.sample_at(p));
-  }
-  [[nodiscard]] std::string url(position p) const {
-    return url_of(opened_->reader, opened_->orders.sample_at(p));
-  }
-  template <class Sink>
-  void ranges(position p, scout& s, Sink& sink) const {
-    const position at = s.bindings(opened_->orders, p);
-    if (is_kept_in(opened_->chain, at)) return;
-    // a reader that cannot use fetched bytes only hints at what it will read
-    if constexpr (fetches)
-      ranges_of(opened_->reader, at, s.inner, sink);
-    else
-      hint(opened_->reader, at, s.inner);
-  }
-  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
-  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
-  [[nodiscard]] kept_counters kept() const {
-    kept_counters all = kept_in(opened_->chain);
-    return all += kept_of(opened_->reader);
-  }
-  [[nodiscard]] std::uint64_t bytes_per_sample() const {
-    if constexpr (knows_bytes)
-      return opened_->reader.bytes_per_sample();
-    else
-      return 0;
-  }
-
- private:
-  shared<const opened> opened_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/joined/joined_plans.hpp
-
-namespace penstock::inline v0_1 {
-
 namespace mistakes {
 
-struct elements_differ {
-  using penstock_mistake = about_element_tag;
+struct elements_differ : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52780,9 +52340,9 @@ template <class Plan>
 template <class... Plans>
 struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
-  static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
-  static constexpr bool latent = (plan_reader<Plans>::latent || ...);
-  static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
+  static constexpr reader_traits traits = {
+      .latency = (plan_reader<Plans>::traits.latency || ...),
+      .takes_fetched = (plan_reader<Plans>::traits.takes_fetched || ...)};
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -53001,8 +52561,7 @@ class joined_reader {
  public:
   using plans_type = Plans;
   using places_type = Places;
-  static constexpr bool takes_fetched = Plans::fetch;
-  static constexpr bool has_latency = Plans::latent;
+  static constexpr reader_traits traits = Plans::traits;
   struct worker : inner::worker {
     [[no_unique_address]] typename Places::cursor place;
   };
@@ -53024,16 +52583,10 @@ class joined_reader {
     });
   }
   [[nodiscard]] std::string key(position p) const {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
-    return found;
+    return ask(p, [](const auto& reader, position own) { return key_of(reader, own); });
   }
-  [[nodiscard]] std::string url(position p) const
-    requires Plans::knows_urls
-  {
-    std::string found;
-    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
-    return found;
+  [[nodiscard]] std::string url(position p) const {
+    return ask(p, [](const auto& reader, position own) { return url_of(reader, own); });
   }
   /// The ranges that the sample's source reports.
   template <class Sink>
@@ -53044,25 +52597,21 @@ class joined_reader {
                   [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
   }
   void cancel_reads() const noexcept {
-    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+    readers_.each([](std::size_t, const auto& one) { cancel_reads_of(one.reader()); });
   }
   /// What all plans keep in memory.
   [[nodiscard]] kept_counters kept() const {
-    kept_counters all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
-    return all;
+    return sum<kept_counters>([](const auto& one) { return one.kept(); });
   }
   /// What the sessions of all plans counted.
   [[nodiscard]] session_report report() const {
-    session_report all;
-    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
-    return all;
+    return sum<session_report>([](const auto& one) { return report_of(one.reader()); });
   }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     const std::uint64_t whole = places_.whole();
     double bytes = 0;
     readers_.each([&](std::size_t k, const auto& one) {
-      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+      bytes += static_cast<double>(bytes_per_sample_of(one.reader())) * static_cast<double>(places_.share(k));
     });
     return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
   }
@@ -53071,11 +52620,21 @@ class joined_reader {
   inner readers_;
 
  private:
+  /// What f(reader, position) says of a sample: of its source, and there.
   template <class F>
-  void at(position p, F&& f) const {
+  [[nodiscard]] std::string ask(position p, F&& f) const {
     typename Places::cursor place;
     const auto found = places_.at(p, place);
-    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+    std::string said;
+    readers_.with(found.source, [&](const auto& one) { said = one.ask(found.at, f); });
+    return said;
+  }
+  /// f(reader of a plan) of all plans together.
+  template <class T, class F>
+  [[nodiscard]] T sum(F&& f) const {
+    T all{};
+    readers_.each([&](std::size_t, const auto& one) { all += f(one); });
+    return all;
   }
 
   Places places_;
@@ -53163,7 +52722,29 @@ namespace detail {
 struct concat_starts {
   std::vector<std::uint64_t> firsts{0}, starts{0};
 };
-[[nodiscard, gnu::cold]] concat_starts starts_of_joined(const std::vector<order_input>& sources);
+[[nodiscard, gnu::cold]] inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
+  concat_starts made;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const order_input& each = sources[k];
+    const std::uint64_t first = made.firsts.back();
+    if (each.size > maximum - first) {
+      throw error(errc::argument,
+                  {"source ", k,
+                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
+                   "repeat() after concat"})
+          .in_stage("concat");
+    }
+    made.firsts.push_back(first + each.size);
+    if (each.starts) {
+      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
+    } else if (each.size != 0) {
+      made.starts.push_back(first + each.size);
+    }
+  }
+  if (made.starts.size() == 1) made.starts.push_back(0);
+  return made;
+}
 
 /// The samples of a concat.
 class places_in_turn {
@@ -53255,33 +52836,1973 @@ struct concat_fn {
 ///                   shuffle(seed(7), window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
-namespace detail {
+}  // namespace penstock::inline v0_1
 
-inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
-  concat_starts made;
-  for (std::size_t k = 0; k < sources.size(); ++k) {
-    const order_input& each = sources[k];
-    const std::uint64_t first = made.firsts.back();
-    if (each.size > maximum - first) {
-      throw error(errc::argument,
-                  {"source ", k,
-                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
-                   "repeat() after concat"})
-          .in_stage("concat");
-    }
-    made.firsts.push_back(first + each.size);
-    if (each.starts) {
-      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
-    } else if (each.size != 0) {
-      made.starts.push_back(first + each.size);
-    }
+// ---- penstock/source/index_policy.hpp
+
+namespace penstock::inline v0_1 {
+
+struct webdataset_options;
+
+namespace detail {
+struct foreign_index;
+enum class own_index_use : unsigned char { cache, keep, transient, require, none };
+}  // namespace detail
+
+/// How a source obtains the indexes of its shards.
+///
+///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
+///               otherwise builds the index and keeps it in the user's cache folder, `$XDG_CACHE_HOME/penstock`
+///               or `~/.cache/penstock`, under a hash of the shard's path. Without a cache folder that can be
+///               written, the index stays in memory
+///   keep        like `cache`, but a new index goes into `<shard>.penstock-index`, or stays in memory if the
+///               folder is not writable, and the cache folder is not used
+///   transient   uses `<shard>.penstock-index`, and writes no file
+///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
+///               its shard, that is an error that names both files
+///
+/// Indexes of other programs are policies in headers of their own, `dali_index` and `energon_index`:
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///
+/// Then the other program's index must exist and agree with its shard: otherwise errc::missing or
+/// errc::format with the names of both files. The resulting index stays in memory: no file is written.
+/// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
+/// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
+/// what was made is kept as `cache` says.
+///
+/// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
+/// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
+/// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
+/// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
+/// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
+/// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
+/// nothing. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
+/// made again; none is ever deleted, and you may delete any at any time.
+class index_policy {
+ public:
+  static const index_policy cache, keep, transient, require;
+
+  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
+  [[nodiscard]] constexpr index_policy or_else(index_policy other) const noexcept {
+    return index_policy(own_, other.foreign_);
   }
-  if (made.starts.size() == 1) made.starts.push_back(0);
+  friend constexpr bool operator==(index_policy, index_policy) = default;
+
+  constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
+      : foreign_(foreign), own_(own) {}
+  [[nodiscard]] constexpr detail::own_index_use own() const noexcept { return own_; }
+  [[nodiscard]] constexpr const detail::foreign_index* foreign() const noexcept { return foreign_; }
+
+  /// The options of `webdataset` with this policy.
+  operator webdataset_options() const;
+
+ private:
+  const detail::foreign_index* foreign_;
+  detail::own_index_use own_;
+};
+
+inline constexpr index_policy index_policy::cache{detail::own_index_use::cache, nullptr};
+inline constexpr index_policy index_policy::keep{detail::own_index_use::keep, nullptr};
+inline constexpr index_policy index_policy::transient{detail::own_index_use::transient, nullptr};
+inline constexpr index_policy index_policy::require{detail::own_index_use::require, nullptr};
+
+/// What a source does with a shard that is cut off or damaged, which shows when its index is made.
+///
+///   refuse              making the plan is an error that names the shard and the offset
+///   take_what_is_there  the samples before the damage are in the dataset, and those behind it are not: the sample
+///                       in which it lies is left out. The source's `damaged_shards()` names such shards, its
+///                       `describe()` counts them, and the ledger of `bad_samples` gets a line for each when a run
+///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
+///                       shard at all is refused
+enum class on_damaged_shard { refuse, take_what_is_there };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sidecar.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How the name of a file that lies beside an object is made of the object's name.
+///
+///     const bool added = sidecar{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
+///     const bool put_instead = sidecar{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
+struct sidecar {
+  std::string_view suffix;  ///< a constant: the text must outlive the value
+  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
+  /// leading one.
+  bool instead = false;
+
+  [[nodiscard]] std::string of(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const;
+  friend bool operator==(const sidecar&, const sidecar&) = default;
+};
+
+/// Whether a storage can name the files beside its objects.
+///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
+///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
+///                                   storage
+template <storage S>
+[[nodiscard]] constexpr bool has_sidecars() noexcept {
+  return requires(const S& s, sidecar which) {
+    { s.sidecars(which) } -> std::same_as<S>;
+  };
+}
+
+inline std::string sidecar::of(std::string_view name) const {
+  if (instead) {
+    const std::size_t slash = name.rfind('/');
+    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
+    name = name.substr(0, name.find('.', second));
+  }
+  return std::string(name).append(suffix);
+}
+
+inline std::vector<std::string> sidecar::of_each(std::span<const std::string> names) const {
+  std::vector<std::string> made;
+  for (const std::string& name : names) made.push_back(of(name));
   return made;
 }
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/sidecar_objects.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
+/// at their first use. The storage must outlive it.
+class sidecar_objects {
+ public:
+  /// Of a storage whose sidecars cannot be reached: there are none.
+  sidecar_objects() = default;
+  template <storage Storage>
+  explicit sidecar_objects([[maybe_unused]] const Storage& where) {
+    if constexpr (has_sidecars<Storage>()) {
+      if (is_local(where)) return;
+      storage_ = &where;
+      connect_ = connected_to<Storage>;
+    }
+  }
+  sidecar_objects(const sidecar_objects&) = delete;
+  sidecar_objects& operator=(const sidecar_objects&) = delete;
+  ~sidecar_objects();
+
+  /// All bytes of a sidecar of an object. Nothing if it cannot be had: reading it fails with errc::io that
+  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let
+  /// everybody list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs
+  /// means that there is none; what may pass is thrown, with the sidecar's name. Any thread.
+  [[nodiscard]] std::optional<buffer> read(object_id object, sidecar which, std::uint64_t maximum,
+                                           std::string* why = nullptr);
+
+  /// Ends what is being read, and lets reads that begin later fail.
+  void end_reads() noexcept;
+
+ private:
+  struct connection {
+    sidecar which;
+    session_view session;
+    shared<void> owner;
+  };
+  template <class Storage>
+  struct opened {
+    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
+    Storage where;
+    typename Storage::session session;
+  };
+  template <class Storage>
+  [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
+    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
+    const session_view session(made->session);
+    return {which, session, std::move(made)};
+  }
+  [[nodiscard]] session_view session_of(sidecar which);
+
+  const void* storage_ = nullptr;
+  connection (*connect_)(const void* where, sidecar which) = nullptr;
+  std::mutex mutex_;
+  std::vector<connection> open_;
+  bool ended_ = false;
+};
+
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/sidecar_objects.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE sidecar_objects::~sidecar_objects() = default;
+
+PENSTOCK_INLINE std::optional<buffer> sidecar_objects::read(object_id object, sidecar which,
+                                                            std::uint64_t maximum, std::string* why) {
+  if (connect_ == nullptr) {
+    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
+    return std::nullopt;
+  }
+  try {
+    const session_view session = session_of(which);
+    const std::uint64_t size = session.size(object);
+    if (size > maximum) {
+      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
+      return std::nullopt;
+    }
+    buffer bytes(to_size(size));
+    session.read(object, 0, bytes.span());
+    return bytes;
+  } catch (const error& e) {
+    if (e.code() != errc::io || !e.recurs()) throw;
+    if (why != nullptr) *why = e.message();
+    return std::nullopt;
+  }
+}
+
+PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
+  const std::scoped_lock held(mutex_);
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+  for (const connection& one : open_)
+    if (one.which == which) return one.session;
+  return open_.emplace_back(connect_(storage_, which)).session;
+}
+
+PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
+  const std::scoped_lock held(mutex_);
+  ended_ = true;
+  for (const connection& one : open_) one.session.end_reads();
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/header_reader.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
+
+  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
+
+  /// `offset`, or the end if that is nearer.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  void fill(std::uint64_t offset, std::size_t count);
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  scan_pace pace_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_;
+  buffer window_;
+};
+
+inline bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
+  if (count == 0) return {};
+  if (session_.views()) return session_.view(id_, offset, count);
+  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
+}
+
+inline void header_reader::fill(std::uint64_t offset, std::size_t count) {
+  const std::uint64_t end = begin_ + window_.size();
+  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+  begin_ = offset;
+  session_.read(id_, offset, window_.span());
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_index.hpp
+
+/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
+/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The first 128 bytes: everything a plan needs to know about a shard.
+struct index_header {
+  static constexpr std::size_t size = 128;
+  static constexpr std::string_view magic = "PENSTIDX";
+  static constexpr std::uint32_t version = 1;
+
+  std::uint64_t shard_size = 0;
+  std::uint64_t shard_stamp = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t members = 0;
+  std::uint64_t suffixes = 0;
+  std::uint64_t suffix_bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t payload = 0;       ///< bytes in all members
+  std::uint64_t content = 0;       ///< checksum of everything after the header
+  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
+
+  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
+  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
+  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
+  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
+  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  /// Whether the index was made as this choice wants it.
+  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
+    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
+  }
+
+  void store(std::byte* to) const noexcept;
+
+  /// Returns nothing if the bytes are not a header of this version, or are damaged.
+  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
+};
+
+/// The tables of an index, in place. It does not own the bytes.
+class shard_index {
+ public:
+  shard_index() = default;
+
+  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
+  /// valid index.
+  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
+
+  [[nodiscard]] const index_header& header() const noexcept { return header_; }
+  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
+    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
+    return listed_first(sample);
+  }
+  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
+    return first_member(sample + 1);
+  }
+  /// Prefetches what says where a sample's members begin.
+  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
+    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
+  }
+  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
+    const std::uint32_t begin = key_begin(sample);
+    return {keys_ + begin, key_begin(sample + 1) - begin};
+  }
+  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
+    return place(member) >> 24 << block_bits_;
+  }
+  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
+    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
+  }
+  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
+  }
+  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
+    return offset(member) + size(member);
+  }
+  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
+    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
+  }
+  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
+    return suffix_text(suffix_number(member));
+  }
+  /// The suffix with this number.
+  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
+    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
+    return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
+  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
+  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
+  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
+    return used_ == nullptr || used_[suffix_number(member)] != 0;
+  }
+  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
+  template <class F>
+  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
+    while (first != end) {
+      std::uint32_t last = uses_all() ? end : first;
+      while (last != end && uses(last)) ++last;
+      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
+      first = last;
+      while (first != end && !uses(first)) ++first;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+  }
+  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
+  }
+  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
+  }
+  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
+    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
+  }
+
+  [[nodiscard]] bool consistent() const noexcept;
+  /// The number of members of each sample, or 0 if samples differ.
+  [[nodiscard]] std::uint32_t members_each() const noexcept;
+
+  index_header header_;
+  const std::byte* base_ = nullptr;
+  const std::byte* members_ = nullptr;
+  const std::byte* suffix_ends_ = nullptr;
+  const char* suffixes_ = nullptr;
+  const char* keys_ = nullptr;
+  const unsigned char* used_ = nullptr;
+  unsigned block_bits_ = 9;
+  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
+  std::memset(to, 0, size);
+  std::memcpy(to, magic.data(), magic.size());
+  store_little<std::uint32_t>(to + 8, version);
+  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
+  std::byte* field = to + 16;
+  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
+                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
+    store_little<std::uint64_t>(field, value);
+    field += 8;
+  }
+  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+}
+
+PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
+  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+  const std::byte* from = bytes.data();
+  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+    return std::nullopt;
+  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
+  index_header h;
+  const std::byte* field = from + 16;
+  for (std::uint64_t* value :
+       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
+        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
+    *value = load_little<std::uint64_t>(field);
+    field += 8;
+  }
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
+  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
+      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
+    return std::nullopt;
+  }
+  // An index without samples must be empty: its tables are never read, so nothing else would
+  // notice.
+  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
+  return h;
+}
+
+PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
+  const auto header = index_header::load(bytes);
+  if (!header || bytes.size() != header->file_size()) return std::nullopt;
+  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
+  shard_index index;
+  index.header_ = *header;
+  index.base_ = bytes.data();
+  if (header->bytewise != 0) index.block_bits_ = 0;
+  index.members_ = bytes.data() + header->members_at();
+  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
+  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
+  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
+  if (!index.consistent()) return std::nullopt;
+  index.each_ = index.members_each();
+  return index;
+}
+
+PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
+  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
+  const std::uint64_t each = header_.members / header_.samples;
+  for (std::uint64_t i = 0; i < header_.samples; ++i)
+    if (listed_first(i) != i * each) return 0;
+  return static_cast<std::uint32_t>(each);
+}
+
+PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
+  if (first_member(0) != 0 || key_begin(0) != 0) return false;
+  for (std::uint64_t i = 0; i < header_.samples; ++i) {
+    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
+  }
+  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+    return false;
+  std::uint32_t before = 0;
+  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
+    if (suffix_end(i) < before) return false;
+    before = suffix_end(i);
+  }
+  if (before != header_.suffix_bytes) return false;
+  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
+  const bool records = header_.bytewise != 0;
+  if (records && header_.members != header_.samples) return false;
+  std::uint64_t end = 0, payload = 0;
+  for (std::uint32_t i = 0; i < header_.members; ++i) {
+    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
+        size(i) > header_.shard_size - offset(i)) {
+      return false;
+    }
+    if (records && (size(i) < 4 || offset(i) < 12)) return false;
+    end = offset(i) + size(i);
+    payload += size(i);
+  }
+  return payload == header_.payload;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_kind.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The default maximum size of an extension header.
+inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
+
+/// What was wrong with a shard, if the samples before it were taken.
+struct shard_damage {
+  bool found = false;
+  std::uint64_t offset = 0;
+  std::string reason;
+
+  void note(const error& e, std::uint64_t at) {
+    found = true;
+    offset = e.offset().value_or(at);
+    reason = e.message();
+  }
+};
+
+/// How the index of a shard is made.
+struct build_options {
+  bool skip_apple_double = true;
+  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
+};
+
+/// A kind of shards: how their indexes are made, and compared with them.
+struct shard_kind {
+  std::string_view source_name;  ///< the source that reads them
+  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
+
+  /// Makes the index of an object in one pass over its headers. `name` is for errors.
+  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
+                  scan_pace pace, build_options options);
+  /// Whether an index of the object's size is that of its content, as far as a few headers show; null for
+  /// local files.
+  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
+                 std::uint64_t extension_limit);
+  /// Whether the headers of the first and the last member are where an index of the object's size says, and
+  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
+  /// sizes in an unusual way.
+  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
+};
+
+/// The number of headers that are compared with an index from a store, besides the first and the last.
+inline constexpr std::size_t stored_index_checks = 4;
+
+/// A shard, and how it is compared with an index that another program made of it.
+struct foreign_shard {
+  session_view session;
+  object_id id;
+  object_version version;
+  std::uint64_t extension_limit = default_extension_limit;
+  scan_pace pace = {};
+  bool skip_apple_double = true;
+  /// how many headers besides the first and the last, if the index names all members
+  std::size_t checks = 62;
+};
+
+/// An index that another program writes beside a shard.
+struct foreign_index {
+  std::string_view program;
+  sidecar file;
+  /// Makes Penstock's of its bytes.
+  buffer (*translate)(const foreign_shard& shard, bytes_view bytes);
+  /// Reads it and makes Penstock's. Null `near`: a file beside the shard; else an object beside it in its
+  /// store.
+  buffer (*build)(const foreign_index& other, foreign_shard shard, const std::string& name,
+                  sidecar_objects* near);
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/member_name.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A member of a shard that holds a file's bytes.
+struct shard_member {
+  std::string_view path;  ///< valid until the next member is requested
+  /// the offset of its first header: pax (except `g`) and long-name headers included
+  std::uint64_t header = 0;
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored without the holes
+};
+
+struct split_path {
+  std::string_view key;
+  std::string_view suffix;
+};
+
+/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
+/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
+/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
+/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
+/// feed, so after a line feed no folder may have a dot.
+/// Source: webdataset, tariterators.py, base_plus_ext.
+[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
+
+/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
+/// Source: webdataset, tariterators.py, tar_file_iterator.
+[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
+
+/// Names that every WebDataset sample already has, so that no member may have them.
+/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
+/// systems cannot keep. Source: RFC 1740, and tar of macOS.
+[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1).starts_with("._");
+}
+
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset skips a sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
+}
+
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/member_name.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
+  if (dot == base) {
+    if (base == 0) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
+  }
+  return split_path{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
+  const std::size_t slash = path.find('/');
+  std::string_view first = path.substr(0, slash);
+  // the `$` of its regular expression also matches before a final line feed
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
+  if (!first.starts_with("__") || !first.ends_with("__")) return false;
+  return slash == std::string_view::npos || first.size() >= 4;
+}
+
+PENSTOCK_INLINE std::string lower_case(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lowered;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_builder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
+class index_builder {
+ public:
+  /// `bytewise`: of a file of records, which begin anywhere.
+  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
+      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
+
+  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
+  void add(const shard_member& m);
+  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
+  void add_record(std::uint64_t offset, std::uint64_t size);
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// The number of samples so far, including those left out because they are marked bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  /// The key of the sample that the next member may still belong to.
+  [[nodiscard]] std::string_view last_key() const noexcept {
+    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
+  }
+
+  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
+  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
+  /// sample before it.
+  void leave_out_unfinished(std::string_view next);
+
+  /// Notes whether the archive lacks the zero blocks that should end it.
+  void note_unended(bool unended) noexcept { unended_ = unended; }
+
+  /// The index as bytes, for a shard of this size and stamp.
+  [[nodiscard]] buffer finish(object_version shard);
+
+ private:
+  struct sample {
+    std::uint32_t first;
+    std::uint32_t key;
+  };
+  struct entry {
+    std::uint64_t place;
+    std::uint64_t size;
+  };
+
+  static void check_room(std::size_t used, const char* what);
+
+  void open_sample_of(std::string_view key);
+
+  // Drops the last sample if one of its members marks it bad.
+  void leave_out_bad();
+
+  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
+  // the next number is tried first.
+  std::uint32_t number_of(const std::string& suffix);
+
+  std::vector<sample> samples_;
+  std::vector<entry> members_;
+  std::string keys_;
+  std::vector<std::string> suffixes_;
+  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::uint64_t payload_ = 0;
+  std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  std::uint64_t apple_double_ = 0;
+  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_builder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
+  if (skipped_member(m.path)) return;
+  const auto parts = split_member(m.path);
+  if (!parts) return;
+  if (is_apple_double(m.path)) {
+    apple_double_ = skip_apple_double_ ? 1 : 2;
+    if (skip_apple_double_) return;
+  }
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
+  const std::string lowered = lower_case(parts->suffix);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  const std::uint32_t suffix = number_of(lowered);
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  last_seen_[suffix] = met_;
+  check_room(members_.size(), "members");
+  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
+  payload_ += m.size;
+}
+
+PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
+  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
+  open_sample_of({});
+  check_room(members_.size(), "records");
+  members_.push_back({offset << 24 | number_of({}), size});
+  payload_ += size;
+}
+
+PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
+  leave_out_bad();
+  index_header header;
+  header.shard_size = shard.size;
+  header.shard_stamp = shard.stamp;
+  header.samples = samples_.size();
+  header.members = members_.size();
+  header.suffixes = suffixes_.size();
+  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
+  header.key_bytes = keys_.size();
+  header.payload = payload_;
+  header.unended = unended_ ? 1 : 0;
+  header.bytewise = bytewise_ ? 1 : 0;
+  header.apple_double = apple_double_;
+  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
+
+  buffer out(detail::to_size(header.file_size()));
+  std::byte* to = out.data() + index_header::size;
+  const auto put = [&to](auto value) {
+    store_little(to, value);
+    to += sizeof(value);
+  };
+  for (const sample& s : samples_) {
+    put(s.first);
+    put(s.key);
+  }
+  put(static_cast<std::uint32_t>(members_.size()));
+  put(static_cast<std::uint32_t>(keys_.size()));
+  for (const entry& m : members_) {
+    put(m.place);
+    put(m.size);
+  }
+  std::uint32_t end = 0;
+  for (const std::string& suffix : suffixes_) {
+    end += static_cast<std::uint32_t>(suffix.size());
+    put(end);
+  }
+  const auto copy = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  for (const std::string& suffix : suffixes_) copy(suffix);
+  copy(keys_);
+  header.content = checksum(out.view().subspan(index_header::size));
+  header.store(out.data());
+  return out;
+}
+
+PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
+  if (used >= std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+  }
+}
+
+PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
+  leave_out_bad();
+  ++met_;
+  check_room(keys_.size() + key.size(), "bytes of keys");
+  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+  keys_ += key;
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
+  if (samples_.empty()) return;
+  const std::size_t last = members_.size() - samples_.back().first;
+  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
+    bad_ = bad_ || parts->key == last_key();
+  else if (samples_.size() > 1)
+    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
+  leave_out_bad();
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_bad() {
+  if (!std::exchange(bad_, false)) return;
+  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+  members_.resize(samples_.back().first);
+  keys_.resize(samples_.back().key);
+  samples_.pop_back();
+}
+
+PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
+  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
+  if (next < suffixes_.size() && suffixes_[next] == suffix) {
+    guess_ = next;
+    return static_cast<std::uint32_t>(next);
+  }
+  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
+  if (fresh) {
+    if (suffixes_.size() == (1u << 24))
+      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+    suffixes_.push_back(suffix);
+    last_seen_.push_back(0);
+  }
+  guess_ = found->second;
+  return found->second;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.hpp
+
+/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::size_t block_size = 512;
+
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
+
+/// The text of a field: everything before its first NUL.
+[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
+
+/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
+/// neither, negative, or too large for a file.
+[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                        std::size_t size) noexcept;
+
+[[nodiscard]] bool is_zero(bytes_view block) noexcept;
+
+/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
+/// some old writers did.
+[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
+
+/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
+/// other things.
+void header_path(bytes_view block, std::string& path);
+
+/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
+/// bytes: without a bound a small archive could cause gigabytes of copies.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
+/// A text that is known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value);
+};
+
+/// What pax records say about a member; an empty value cancels an earlier record.
+struct pax_records {
+  known_text path;
+  known_text sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
+  void read(bytes_view body);
+
+ private:
+  void take(std::string_view key, std::string_view value);
+};
+
+}  // namespace detail::tar
+
+namespace detail {
+
+/// Whether these first bytes of a file are those of a tar archive that is not compressed. An archive without
+/// members is zeros, as many other files are: the file's name decides then.
+[[nodiscard]] bool begins_tar(bytes_view head, bool named_tar) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                          std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
+  // loops without branches, which compilers vectorise
+  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
+  for (std::size_t i = 0; i < block_size; ++i) {
+    sum += bytes[i];
+    negative += bytes[i] >> 7;
+  }
+  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
+    sum -= bytes[i];
+    negative -= bytes[i] >> 7;
+  }
+  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
+  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
+}
+
+PENSTOCK_INLINE void known_text::set(std::string_view value) {
+  if (value.size() > longest_name)
+    throw error(errc::format,
+                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
+  text.assign(value);
+  known = true;
+}
+
+PENSTOCK_INLINE void pax_records::read(bytes_view body) {
+  std::string_view rest = text_of(body);
+  while (!rest.empty() && rest.front() != '\0') {
+    std::uint64_t length = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+        rest[detail::to_size(length) - 1] != '\n') {
+      throw error(errc::format, "a pax header holds a record whose length is wrong");
+    }
+    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
+    rest.remove_prefix(detail::to_size(length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw error(errc::format, "a pax header holds a record without a keyword");
+    }
+    take(record.substr(0, equals), record.substr(equals + 1));
+  }
+}
+
+PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
+  if (key == "path" || key == "GNU.sparse.name") {
+    auto& mine = key == "path" ? path : sparse_path;
+    mine.known = false;
+    if (value.empty()) return;
+    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+    mine.set(value);
+  } else if (key == "size") {
+    size.reset();
+    if (value.empty()) return;
+    std::uint64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (problem != std::errc{} || end != value.data() + value.size() ||
+        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw error(errc::format, "a pax header gives a size that is not a number");
+    }
+    size = parsed;
+  }
+  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
+  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
+}
+
+}  // namespace detail::tar
+
+PENSTOCK_INLINE bool detail::begins_tar(bytes_view head, bool named_tar) noexcept {
+  if (head.size() < tar::block_size) return false;
+  const bytes_view block = head.first(tar::block_size);
+  return tar::is_zero(block) ? named_tar : tar::checksum_matches(block);
+}
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+using member = shard_member;
+
+/// The input of a walk: an archive with random access, or a forward-only stream.
+struct walk_input {
+  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
+  /// the result.
+  template <class In>
+  [[nodiscard]] static walk_input of(In& in) noexcept {
+    return {&in,
+            [](void* from, std::uint64_t offset, std::size_t count) {
+              return static_cast<In*>(from)->get(offset, count);
+            },
+            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
+            In::forward};
+  }
+
+  void* archive;
+  /// Shows `count` bytes at `offset`, fewer at the end.
+  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
+  /// Moves to `offset`, and returns the offset it reached.
+  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
+  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
+  /// passed.
+  bool forward;
+};
+
+/// Walks through the headers of an archive, forward only, and reuses its memory.
+class member_walk {
+ public:
+  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
+      : in_(in), extension_limit_(extension_limit) {}
+
+  /// Restarts at the beginning of an archive, or at a header in it.
+  void restart(std::uint64_t at = 0) noexcept;
+
+  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
+  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
+  /// tar archive.
+  [[nodiscard]] bool next(member& found);
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return unended_; }
+  /// Whether a header was read that is one: so it is an archive, or the beginning of one.
+  [[nodiscard]] bool found_any() const noexcept { return found_any_; }
+
+  /// Throws the error for an archive that ends within the member found last.
+  [[noreturn]] void cut_off(std::uint64_t reached) const;
+
+ private:
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
+    return in_.get(in_.archive, offset, detail::to_size(count));
+  }
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
+  void extension(char type, std::optional<std::uint64_t> stored);
+
+  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
+  // next `get`.
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
+
+  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
+  void pass_map(bool more);
+
+  void check_end() const;
+  void forget() noexcept;
+
+  static constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - block_size;
+
+  walk_input in_;
+  std::uint64_t at_ = 0;           // of the next header
+  std::uint64_t end_of_data_ = 0;  // before the padding
+  std::uint64_t data_ = 0;
+  std::uint64_t first_ = 0;
+  pax_records everywhere_;
+  pax_records records_;  // of the next member; start as a copy of `everywhere_`
+  known_text long_path_;
+  std::string path_;
+  bool has_records_ = false;
+  bool extended_ = false;
+  bool unended_ = false;
+  bool found_any_ = false;
+  std::uint64_t extension_limit_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
+  at_ = at;
+  end_of_data_ = at;
+  everywhere_ = {};
+  unended_ = false;
+  forget();
+}
+
+PENSTOCK_INLINE bool member_walk::next(member& found) {
+  while (true) {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+    const bytes_view block = get(at_, block_size);
+    if (block.empty() && at_ == 0) {
+      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+    }
+    if (block.empty() || (block.size() == block_size && is_zero(block))) {
+      check_end();
+      unended_ = block.empty();
+      return false;
+    }
+    if (block.size() < block_size) {
+      if (const std::string_view known = known_format(block);
+          at_ == 0 && !known.empty() && known != "a tar archive")
+        throw not_a("a tar archive", block, {});
+      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+    }
+    if (!checksum_matches(block)) {
+      if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
+      throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
+    }
+    found_any_ = true;
+    if (!extended_) first_ = at_;
+    const char type = static_cast<char>(block[156]);
+    const auto stored = number_field(block, 124, 12);
+    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+      extension(type, stored);
+    } else if (file(block, type, stored, found)) {
+      return true;
+    }
+  }
+}
+
+PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
+  if (reached >= end_of_data_) {
+    throw error(errc::format,
+                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
+        .at_offset(data_)
+        .for_key(path_);
+  }
+  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
+                             " bytes, and ", reached - data_, " are left"})
+      .at_offset(data_)
+      .for_key(path_);
+}
+
+PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
+  if (!stored)
+    throw error(errc::format, "the size of an extension header is not a number, or is negative")
+        .at_offset(at_);
+  if (*stored > extension_limit_) {
+    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
+                              extension_limit_, "; raise it with the option extension_limit of the source"})
+        .at_offset(at_);
+  }
+  const bytes_view body = get(at_ + block_size, *stored);
+  if (body.size() < *stored)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  try {
+    if (type == 'g') {
+      everywhere_.read(body);
+    } else if (type == 'L') {
+      long_path_.set(text_field(body, 0, body.size()));
+    } else if (type != 'K') {
+      if (!has_records_) records_ = everywhere_;
+      has_records_ = true;
+      records_.read(body);
+    }
+  } catch (error& e) {
+    e.at_offset(at_);
+    throw;
+  }
+  if (type != 'g') extended_ = true;  // a global header is not part of the next member
+  const std::uint64_t behind = at_ + block_size + padded(*stored);
+  if (reach(behind) < behind)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  end_of_data_ = at_ = behind;
+}
+
+PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
+                                       member& found) {
+  header_path(block, path_);
+  const pax_records& known = has_records_ ? records_ : everywhere_;
+  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+  if (known.sparse_path.known) {
+    path_.assign(known.sparse_path.text);
+  } else if (known.path.known) {
+    path_.assign(known.path.text);
+  } else if (long_path_.known) {
+    path_.assign(long_path_.text);
+  }
+  const auto bytes = known.size ? known.size : stored;
+  const bool sparse = type == 'S' || known.sparse;
+  data_ = at_ + block_size;
+  if (type == 'S') pass_map(block[482] != std::byte{0});
+  end_of_data_ = data_;
+  at_ = data_;
+  forget();
+  // types without data, whatever their size field says
+  if (folder || (type >= '1' && type <= '6')) return false;
+  if (!bytes) {
+    throw error(errc::format, "the size of a member is not a number, or is negative")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  if (*bytes > maximum - data_) {
+    throw error(errc::format, "the size of a member is larger than any file")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  end_of_data_ = data_ + *bytes;
+  at_ = data_ + padded(*bytes);
+  if (in_.forward) {
+    (void)reach(data_);  // the caller may read the member next
+  } else {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+  }
+  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+  found = {path_, first_, data_, *bytes, sparse};
+  return true;
+}
+
+PENSTOCK_INLINE void member_walk::pass_map(bool more) {
+  while (more) {
+    const bytes_view map = get(data_, block_size);
+    if (map.size() < block_size) {
+      throw error(errc::format, "the archive is cut off within the map of a sparse file")
+          .at_offset(data_)
+          .for_key(path_);
+    }
+    more = map[504] != std::byte{0};
+    data_ += block_size;
+  }
+}
+
+PENSTOCK_INLINE void member_walk::check_end() const {
+  if (extended_ && (has_records_ || long_path_.known)) {
+    throw error(errc::format, "the archive ends where a member was announced by an extension header")
+        .at_offset(first_);
+  }
+}
+
+PENSTOCK_INLINE void member_walk::forget() noexcept {
+  has_records_ = false;
+  long_path_.known = false;
+  extended_ = false;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_scan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
+/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
+/// complete tar archive.
+class member_scan {
+ public:
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
+              scan_pace pace = {});
+  member_scan(const member_scan&) = delete;  // the walk refers to the reader
+  member_scan& operator=(const member_scan&) = delete;
+
+  /// Finds the next file; false after the last.
+  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
+  /// See `member_walk`.
+  [[nodiscard]] bool found_any() const noexcept { return walk_.found_any(); }
+
+ private:
+  header_reader in_;
+  member_walk walk_;
+};
+
+inline member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                std::uint64_t extension_limit, scan_pace pace)
+    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
+  const bytes_view head = in_.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.hpp
+
+/// Indexes that other programs wrote beside a shard, checked against the shard.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
+struct disagreement {
+  std::string text;
+};
+
+[[noreturn, gnu::cold]] void disagree(std::initializer_list<piece> what);
+
+/// Makes the index of a shard from a foreign one.
+struct foreign_check {
+  foreign_shard shard;
+  index_builder builder;
+
+  explicit foreign_check(const foreign_shard& given)
+      : shard(given), builder(false, given.skip_apple_double) {}
+
+  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
+    return !skipped_member(m.path) && !(shard.skip_apple_double && is_apple_double(m.path)) &&
+           split_member(m.path);
+  }
+  [[nodiscard]] tar::member_scan members() const {
+    return {shard.session, shard.id, shard.version.size, shard.extension_limit, shard.pace};
+  }
+};
+
+/// Makes the index of a shard from the file of another program. Null `near`: a file beside the shard; else an
+/// object beside it in its store, of whose headers fewer are compared.
+[[nodiscard]] buffer build_foreign_index(const foreign_index& other, foreign_shard shard,
+                                         const std::string& name, sidecar_objects* near);
+
+/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
+[[nodiscard]] buffer index_from_dali(const foreign_shard& shard, bytes_view text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_file.hpp
+
+/// The files that hold the indexes of shards.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The name of the file that holds an index: `train-0.tar.penstock-index`.
+inline constexpr sidecar own_index{".penstock-index"};
+
+/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
+/// which hold its name; the entry has it twice.
+[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
+  return 2 * shard_size + 64 * 1024;
+}
+
+/// The index file beside a shard.
+[[nodiscard]] std::string index_path(const std::string& shard);
+/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
+/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
+/// 0.8.
+[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
+
+/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
+/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
+/// empty and there is no cache folder.
+[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
+                                          object_version object);
+
+enum class index_state { good, missing, unreadable, damaged, stale };
+
+[[nodiscard]] const char* to_text(index_state state) noexcept;
+
+/// Reads the header of an index file and nothing else.
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
+                                                              object_version expected);
+
+/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
+class loaded_index {
+ public:
+  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
+  /// because there are too many mappings, it is read instead.
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
+
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
+
+  loaded_index(const loaded_index&) = delete;
+  loaded_index& operator=(const loaded_index&) = delete;
+  ~loaded_index();
+
+  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+  /// Marks the members that are used.
+  void use(const projection& used);
+
+ private:
+  loaded_index() = default;
+
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
+
+  shard_index tables_;
+  std::vector<unsigned char> used_;  // by suffix; empty if all are used
+  bytes_view mapped_;
+  shared<const buffer> owned_;
+};
+
+/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
+/// that is not possible, for example in a folder that is not writable.
+bool keep_index(const std::string& path, bytes_view bytes) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_file.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+
+// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
+PENSTOCK_INLINE std::string cache_folder() {
+  const auto absolute = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? value : "";
+  };
+  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
+  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
+  return {};
+}
+
+PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
+  std::string digits(16, '0');
+  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
+    *at = "0123456789abcdef"[value & 15];
+  return digits;
+}
+
+// The folder for indexes with a trailing slash, or an empty text.
+PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
+  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
+  const std::string cache = cache_folder();
+  return cache.empty() ? cache : cache + "penstock/indexes/";
+}
+
+PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty()) return {};
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(shard.c_str(), nullptr), &std::free);
+  const std::string_view whole = real ? real.get() : std::string_view(shard);
+  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
+  // again.
+  const std::uint64_t one = fingerprint().add("index", whole).value();
+  const std::uint64_t two = fingerprint().add("cache", whole, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
+                                            object_version object) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty() || object.stamp == 0) return {};
+  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
+  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
+  switch (state) {
+    case index_state::good:
+      return "is valid";
+    case index_state::missing:
+      return "does not exist";
+    case index_state::unreadable:
+      return "cannot be read";
+    case index_state::damaged:
+      return "is damaged, or was written by another version";
+    case index_state::stale:
+      return "was made for another state of the shard";
+  }
+  return "";
+}
+
+// An open index file and its size.
+struct opened_index {
+  owned_descriptor number;
+  std::uint64_t size = 0;
+  index_state state = index_state::good;
+
+  explicit opened_index(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (number.get() < 0) {
+      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
+    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      state = index_state::unreadable;
+    } else {
+      size = static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+};
+
+PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
+                                                                object_version expected) {
+  const opened_index file_of_index(path);
+  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
+  std::array<std::byte, index_header::size> head;
+  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
+    return {index_state::damaged, {}};
+  const auto header = index_header::load(head);
+  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
+  if (object_version{header->shard_size, header->shard_stamp} != expected)
+    return {index_state::stale, *header};
+  return {index_state::good, *header};
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
+  const opened_index file_of_index(path);
+  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const auto size = static_cast<std::size_t>(file_of_index.size);
+  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
+  if (where != MAP_FAILED) {
+    const bytes_view mapped(static_cast<const std::byte*>(where), size);
+    made->mapped_ = mapped;
+    return checked(std::move(made), mapped);
+  }
+  shared<buffer> copy(new buffer(size));
+  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
+  return from_buffer(std::move(copy));
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const bytes_view view = bytes->view();
+  made->owned_ = std::move(bytes);
+  return checked(std::move(made), view);
+}
+
+PENSTOCK_INLINE loaded_index::~loaded_index() {
+  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
+                                                                    bytes_view bytes) {
+  const auto tables = shard_index::over(bytes);
+  if (!tables) return nullptr;
+  made->tables_ = *tables;
+  return made;
+}
+
+PENSTOCK_INLINE void loaded_index::use(const projection& used) {
+  if (used.everything()) return;
+  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
+  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
+    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
+  tables_.use(used_.data());
+}
+
+// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
+PENSTOCK_INLINE void make_folders_of(const std::string& path) {
+  struct stat status {};
+  const std::size_t last = path.find_last_of('/');
+  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
+  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
+    ::mkdir(path.substr(0, end).c_str(), 0700);
+}
+
+PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
+  try {
+    make_folders_of(path);
+    output_file out(path);
+    out.write(bytes);
+    out.commit();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) { throw disagreement{detail::text(what)}; }
+
+PENSTOCK_INLINE buffer build_foreign_index(const foreign_index& other, foreign_shard shard,
+                                           const std::string& name, sidecar_objects* near) {
+  const std::string path = other.file.of(name);
+  const std::string both = detail::text({"the ", other.program, " index ", path, " of the shard ", name});
+  shard.version = shard.session.version(shard.id);
+  const std::uint64_t maximum = max_index_bytes(shard.version.size);
+  std::optional<buffer> bytes;
+  if (near != nullptr) {
+    shard.checks = stored_index_checks;
+    std::string why;
+    bytes = near->read(shard.id, other.file, maximum, &why);
+    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(name);
+  } else {
+    try {
+      bytes = read_whole_file(path, maximum, "the index of this shard");
+    } catch (const error& e) {
+      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                  {both, " cannot be used: ", e.message()})
+          .in_file(name);
+    }
+  }
+  try {
+    return other.translate(shard, bytes->view());
+  } catch (const disagreement& d) {
+    throw error(errc::format, {both, " ", d.text}).in_file(name);
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
+
+// What an index says about a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  // empty if the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  // the members of one line form a sample
+};
+
+// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
+ public:
+  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
+  }
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
+
+ private:
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
+    return value;
+  }
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree({"ends within line ", line_});
+      }
+      if (m.data % tar::block_size != 0 || m.data == 0)
+        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
+                  ", and the shard has ", shard_size_, " bytes"});
+      // a header lies between two members, so the shard's size bounds their number
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
+        disagree({"has members that overlap, or are out of order, in line ", line_});
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree({"has no member in line ", line_});
+  }
+
+  std::string_view rest_;
+  std::uint64_t shard_size_;
+  std::uint64_t line_ = 0;
+  bool named_ = false;
+  std::vector<foreign_member> members_;
+};
+
+class dali_check : private foreign_check {
+ public:
+  using foreign_check::foreign_check;
+
+  [[nodiscard]] buffer index(std::string_view text) {
+    const dali_lines lines(text, shard.version.size);
+    if (lines.named())
+      by_names(lines.members());
+    else
+      by_headers(lines.members());
+    return builder.finish(shard.version);
+  }
+
+ private:
+  static constexpr std::string_view in_line = " in line ";
+
+  // A line is a sample: members that WebDataset skips are not part of it.
+  void add(const shard_member& m, const foreign_member& said) {
+    const std::uint64_t before = builder.met();
+    builder.add(m);
+    const bool another = builder.met() != before;
+    if (another == (said.line == line_)) {
+      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
+                said.line});
+    }
+    line_ = said.line;
+  }
+
+  void by_headers(const std::vector<foreign_member>& said) {
+    std::size_t next = 0;
+    tar::member_scan found = members();
+    for (shard_member m; found.next(m);) {
+      const bool listed = next < said.size() && said[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        continue;
+      }
+      if (!listed || said[next].size != m.size) {
+        const bool more = next < said.size();
+        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
+                  more ? in_line : "", more ? piece(said[next].line) : piece("")});
+      }
+      add(m, said[next]);
+      ++next;
+    }
+    builder.note_unended(found.unended());
+    if (next < said.size())
+      disagree({"has a member", in_line, said[next].line, " that the shard does not have there"});
+  }
+
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader in(shard.session, shard.id, shard.version.size, shard.pace);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
+      add(m, said);
+      kept.push_back(&said);
+    }
+    const std::size_t places = shard.checks + 1;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
+
+  // Checks the header before a member's bytes. The name may be in a separate header before that one.
+  void check(header_reader& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
+    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
+    if (good) {
+      const auto stored = tar::number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      tar::header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
+                ", and the shard does not have it there"});
+    }
+  }
+
+  // Checks that no member of a sample lies before the first member or after the last.
+  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
+    tar::member_walk walk(tar::walk_input::of(in), shard.extension_limit);
+    shard_member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first && (kept.empty() || found.data != kept.front()->data))
+      disagree({"does not have the first member of the shard, '", found.path, "'"});
+    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
+    builder.note_unended(kept.empty() && walk.unended());
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
+    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
+    builder.note_unended(walk.unended());
+  }
+
+  std::uint64_t line_ = 0;  // of the last sample
+  std::string path_;
+};
+
+PENSTOCK_INLINE buffer index_from_dali(const foreign_shard& shard, bytes_view text) {
+  return dali_check(shard).index(text_of(text));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/dali_index.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+inline constexpr foreign_index dali_file{"DALI", {".idx", true}, &index_from_dali, &build_foreign_index};
+}  // namespace detail
+
+/// The indexes that DALI's `wds2idx` writes beside shards, `train-0.idx` for `train-0.tar`, as the policy of
+/// `webdataset`.
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///     auto any = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
+///
+/// Version v1.2 names all members, so only a few headers are read: the first, the last and 62 between them,
+/// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared.
+/// Source: DALI, wds2idx.py and webdataset_loader.cc.
+inline constexpr index_policy dali_index{detail::own_index_use::none, &detail::dali_file};
 
 }  // namespace penstock::inline v0_1
 
@@ -53459,6 +54980,244 @@ template <class Sources, class T, class... Rest, class Is, class Make>
 }
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The parts of an absolute URL of an object, as `parse_url` makes them.
+///
+/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
+struct url {
+  std::string scheme;      ///< http, https or s3
+  std::string host;        ///< in lower case; an IPv6 address without its brackets
+  std::uint16_t port = 0;  ///< 0: the scheme's own
+  std::string path;        ///< begins with '/', percent-encoded as it was given
+  std::string query;       ///< without its '?', as it was given
+
+  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
+  [[nodiscard]] std::uint16_t port_number() const noexcept;
+  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
+  [[nodiscard]] std::string authority() const;
+  /// Path and query, as the first line of a request shows them.
+  [[nodiscard]] std::string target() const;
+  /// The whole URL, its query included.
+  [[nodiscard]] std::string text() const;
+  /// The whole URL for messages: a query is shown as `?...`.
+  [[nodiscard]] std::string without_secrets() const;
+  /// Whether scheme, host and port are equal, so that one connection can serve both.
+  [[nodiscard]] bool same_origin(const url& other) const noexcept;
+
+  friend bool operator==(const url&, const url&) = default;
+};
+
+/// Takes an absolute URL of an object apart.
+///
+///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
+///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
+///
+/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
+/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
+/// is; an empty path becomes "/"; everything else stays as it was given.
+/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
+/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
+/// percent-encoded.
+/// No message shows a user, a password or a query.
+/// Source: RFC 3986; the host is what the Domain Name System can resolve.
+[[nodiscard]] url parse_url(std::string_view text);
+
+/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
+/// Errors: those of `parse_url`.
+/// Source: RFC 3986, 5.2.
+[[nodiscard]] url resolve(const url& base, std::string_view location);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::urls {
+
+inline constexpr std::size_t longest = 32'768;
+
+/// The functions of <cctype> depend on the locale.
+constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_hex(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
+  constexpr std::size_t maximum = 200;
+  std::string line = without_secrets(text);
+  if (line.size() > maximum) line.replace(maximum, std::string::npos, "...");
+  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
+  line = "the URL \"" + line + "\" ";
+  append(line, why);
+  return error(errc::argument, line);
+}
+
+/// Throws unless each character may stand in a path, or in a query.
+inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const char c = part[i];
+    if (c == '%') {
+      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
+        throw refused(text,
+                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
+      i += 2;
+    } else if (!is_letter(c) && !is_digit(c) &&
+               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
+               !(is_query && c == '?')) {
+      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
+                           " that no URL may have; percent-encode it, a space as %20"});
+    }
+  }
+}
+
+inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
+  std::uint32_t value = 0;
+  for (const char c : digits) {
+    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
+    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
+  }
+  if (value > 65'535 || (value == 0 && !digits.empty()))
+    throw refused(text, {"has a port that is not between 1 and 65535"});
+  return static_cast<std::uint16_t>(value);
+}
+
+inline void set_authority(url& into, std::string_view text, std::string_view authority) {
+  if (authority.find('@') != std::string_view::npos)
+    throw refused(
+        text,
+        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
+         "where no message can show them"});
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    std::array<unsigned char, 16> address{};
+    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
+    const bool digits = std::all_of(into.host.begin(), into.host.end(),
+                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
+    if (end == std::string_view::npos || !digits ||
+        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
+      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
+    port = authority.substr(end + 1);
+    if (!port.empty() && port.front() != ':')
+      throw refused(text, {"has something between its host and its path"});
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const std::size_t colon = authority.find(':');
+    into.host = authority.substr(0, colon);
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+    if (port.find(':') != std::string_view::npos)
+      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
+    if (into.host.empty()) throw refused(text, {"names no host"});
+    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
+    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
+      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
+    });
+    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
+      throw refused(
+          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
+  }
+  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
+  into.port = to_port(text, port);
+}
+
+/// Where a scheme ends, its colon; npos if the text begins with none.
+inline std::size_t end_of_scheme(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
+    if (!is_letter(text[i]) &&
+        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
+      return std::string_view::npos;
+  }
+  return std::string_view::npos;
+}
+
+/// A path without its segments "." and "..": RFC 3986, 5.2.4.
+inline std::string without_dots(std::string_view path) {
+  std::string result;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/', 1), path.size());
+    const std::string_view segment = path.substr(0, end);  // with the slash before it
+    path.remove_prefix(end);
+    if (segment == "/." || segment == "/..") {
+      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
+      if (path.empty()) result += '/';
+    } else {
+      result += segment;
+    }
+  }
+  return result.empty() ? "/" : result;
+}
+
+}  // namespace detail::urls
+
+PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
+  if (port != 0) return port;
+  return scheme == "http" ? 80 : 443;
+}
+PENSTOCK_INLINE std::string url::authority() const {
+  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
+  return line;
+}
+PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
+PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
+PENSTOCK_INLINE std::string url::without_secrets() const {
+  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
+}
+PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
+  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
+}
+
+PENSTOCK_INLINE url parse_url(std::string_view text) {
+  namespace urls = detail::urls;
+  if (text.size() > urls::longest)
+    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
+  const std::size_t colon = urls::end_of_scheme(text);
+  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
+    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
+  url made;
+  made.scheme = text.substr(0, colon);
+  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
+  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
+    throw urls::refused(text, {"has another scheme than http, https and s3"});
+  std::string_view rest = text.substr(colon + 3);
+  if (rest.find('#') != std::string_view::npos)
+    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
+  const std::size_t question = std::min(rest.find('?'), rest.size());
+  if (question != rest.size()) made.query = rest.substr(question + 1);
+  rest = rest.substr(0, question);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  urls::set_authority(made, text, rest.substr(0, slash));
+  made.path = slash == rest.size() ? "/" : rest.substr(slash);
+  urls::check_characters(text, made.path, false);
+  urls::check_characters(text, made.query, true);
+  return made;
+}
+
+PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
+  namespace urls = detail::urls;
+  location = location.substr(0, location.find('#'));
+  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
+  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
+  if (location.empty()) return base;
+  const std::size_t question = std::min(location.find('?'), location.size());
+  std::string path(location.substr(0, question));
+  if (path.empty())
+    path = base.path;
+  else
+    path =
+        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
+  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/dataset_format.ipp
@@ -54600,6 +56359,244 @@ class stored_array : public Shape {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/records/record_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
+/// is known and they lie close together.
+struct coming_sample {
+  struct stretch {
+    std::uint64_t begin = 0, size = 0;
+  };
+  manifest::place place;
+  stretch bytes;
+
+  [[nodiscard]] std::uint64_t index() const noexcept { return place.first + place.sample; }
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
+ public:
+  static constexpr std::size_t capacity = 64;
+
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample; there must be room for it.
+  const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
+  [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
+  [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
+  /// kept in memory, or are in the file of the sample before them.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index() != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return &all_[i];
+  }
+
+ private:
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
+};
+
+/// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
+/// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
+///
+///   Opened(files, used)            `files` is shared, `used` are the fields that are
+///   worker, element                the state of one worker, and the type of samples
+///   enter(session, shard, worker)  optional: a worker's next samples are in this file
+///   open(session, place, worker)   the sample at a place
+///   reads()                        whether files are looked at, and must be compared with those of the plan first
+///   needs_confirm(worker)          whether the session must confirm what it showed
+///   add_context(error, session, place, worker)
+///   key(session, place)
+///   ranges(session, object, place, sink)
+///   bytes_per_sample()
+///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
+///   end_reads()                    optional: ends reads of its own
+///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
+///   look_up(place)                 optional: between these, prefetches what else must be looked up
+template <class Files, class Opened>
+class record_reader {
+  using session_type = typename decltype(Files::where)::session;
+
+  static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
+  static constexpr bool glances = traits_of<session_type>().prefetches &&
+                                  requires(const Opened& kept, manifest::place at) { kept.glance(at); };
+  static constexpr bool enters =
+      requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
+        kept.enter(session, std::size_t{}, w);
+      };
+  struct no_samples {};
+
+ public:
+  using element = typename Opened::element;
+  struct worker : Opened::worker {
+    manifest::place place;      // of the current sample
+    std::uint64_t samples = 0;  // of its file
+    [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+  };
+  static constexpr reader_traits traits = {.latency = traits_of<session_type>().latency,
+                                           .plans_reads = planning_session<session_type>,
+                                           .in_memory = glances};
+
+  record_reader(shared<const Files> files, const projection& used)
+      : files_(std::move(files)),
+        session_(files_->where.connect()),
+        seen_(files_->versions.size()),
+        kept_(files_, used) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    if constexpr (!enters) {
+      w.place = locate(w, p.index);
+    } else {
+      if (p.index - w.place.first >= w.samples) move_to(w, p.index);
+      w.place.sample = p.index - w.place.first;
+    }
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open(session_, w.place, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+  }
+
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept
+    requires glances
+  {
+    w.coming.clear();
+    for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
+      if (p.index >= files_->shards.samples()) break;  // told when it is asked for
+      kept_.glance(w.coming.add(files_->shards.locate(p.index)));
+    }
+    if constexpr (requires(manifest::place at) { kept_.look_up(at); })
+      for (const coming_sample& one : w.coming.all()) kept_.look_up(one.place);
+    for (coming_sample& one : w.coming.all()) one.bytes = kept_.seen(one.place);
+  }
+  /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept
+    requires glances
+  {
+    const std::span<const coming_sample> all = w.coming.all();
+    if (i < all.size() && all[i].bytes.size != 0)
+      session_.prefetch(files_->object(all[i].place.shard), all[i].bytes.begin,
+                        std::min(maximum, all[i].bytes.size));
+  }
+
+  /// The key of a sample, such as "train.beton:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    return kept_.key(session_, files_->locate(index));
+  }
+  /// The file of a sample.
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return files_->path(files_->locate(index).shard);
+  }
+  /// The bytes of a sample that are used.
+  template <class Sink>
+  void ranges(std::uint64_t index, Sink&& sink) const {
+    if (index >= files_->shards.samples()) return;  // told when it is asked for
+    const manifest::place place = files_->shards.locate(index);
+    kept_.ranges(session_, files_->object(place.shard), place, sink);
+  }
+  /// Those of `count` consecutive samples.
+  template <class Sink>
+  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+    while (count != 0) {
+      const manifest::place place = files_->locate(index);
+      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
+      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
+      index += here;
+      count -= here;
+    }
+  }
+  /// Loads the missing indexes of the samples' files, several at once.
+  void get_ready(std::span<const position> samples) const
+    requires loads
+  {
+    kept_.indexes().get_ready(session_, samples);
+  }
+  [[nodiscard]] bool is_ready() const noexcept
+    requires loads
+  {
+    return kept_.indexes().are_ready();
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept {
+    if constexpr (requires { kept_.end_reads(); }) kept_.end_reads();
+    end_reads(session_);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+ private:
+  [[nodiscard]] manifest::place locate([[maybe_unused]] worker& w, std::uint64_t index) const {
+    if constexpr (glances)
+      if (const coming_sample* const known = w.coming.take(index)) return known->place;
+    return files_->locate(index);
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    w.samples = 0;
+    w.place = locate(w, index);
+    kept_.enter(session_, w.place.shard, w);
+    w.samples = files_->shards.shards()[w.place.shard].samples;
+  }
+
+  // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t which) const {
+    if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+      return;
+    files_->compare(session_, which);
+    seen_[which].store(true, std::memory_order_relaxed);
+  }
+
+  shared<const Files> files_;
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+  Opened kept_;
+};
+
+/// A source of files that `record_reader` reads, from which `Source` is derived: `record_files`,
+/// `webdataset`.
+template <class Files, class Opened, class Source>
+class record_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Opened::element;
+  using reader = record_reader<Files, Opened>;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
+  /// Where files begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return files_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// Covers each file's name, size and records, and what the format says of its content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  /// A reader that reads as little as it can of fields that are not used.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
+
+ protected:
+  explicit record_source(shared<const Files> files) noexcept : files_(std::move(files)) {}
+  [[nodiscard]] const Files& known() const noexcept { return *files_; }
+
+ private:
+  shared<const Files> files_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/records/record_sample.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -55052,11 +57049,12 @@ class open_records {
         }
   }
   /// From the first to the last byte that is used, if they lie close together; else nothing.
-  [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
     const index_type* const index = indexes_.find(at.shard);
     if (index == nullptr || unread_) return {};
     const extent all = extent_of(*index, at.sample);
-    return all.dense() ? value_place{all.begin, all.end - all.begin} : value_place{};
+    if (!all.dense()) return {};
+    return {all.begin, all.end - all.begin};
   }
 
  private:
@@ -55099,11 +57097,30 @@ struct layout_of_format {
 template <own_layout Format>
 struct layout_of_format<Format> : Format {};
 
+/// The files of a plan with their storage: one that has `stored` says it itself.
+template <class Layout, class Storage>
+struct files_of_layout {
+  using type = stored_in<typename Layout::files, Storage>;
+};
+template <class Layout, class Storage>
+  requires requires { typename Layout::template stored<Storage>; }
+struct files_of_layout<Layout, Storage> {
+  using type = typename Layout::template stored<Storage>;
+};
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/record_files.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class Source, class Own>
+using given_or = std::conditional_t<std::is_void_v<Source>, Own, Source>;
+template <class Layout, class Storage, class Source>
+using source_of_layout = record_source<typename files_of_layout<Layout, Storage>::type,
+                                       typename Layout::template opened<typename Storage::session>, Source>;
+}  // namespace detail
 
 /// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
 /// are read by it, too.
@@ -55128,173 +57145,37 @@ namespace penstock::inline v0_1 {
 ///
 /// A source that says more of its files derives from it, and names itself as `Source`.
 template <class Format, storage Storage, class Source = void>
-class record_files : public opens_as_plan<
-                         std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
+class record_files
+    : public detail::source_of_layout<detail::layout_of_format<detail::format_or_none<Format>>, Storage,
+                                      detail::given_or<Source, record_files<Format, Storage>>> {
   static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
   using layout = detail::layout_of_format<detail::format_or_none<Format>>;
-  using session_type = typename Storage::session;
-  using files = detail::stored_in<typename layout::files, Storage>;
-  using opened = typename layout::template opened<session_type>;
+  using files = typename detail::files_of_layout<layout, Storage>::type;
 
  public:
-  using penstock_part = source_tag;
-  using element = typename opened::element;
   static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
 
-  /// A run's reader: a session, and what the format keeps for a run.
-  class reader {
-    static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
-    static constexpr bool glances = traits_of<session_type>().prefetches &&
-                                    requires(const opened& kept, manifest::place at) { kept.glance(at); };
-    static constexpr bool enters =
-        requires(const opened& kept, session_type& session, typename opened::worker& w) {
-          kept.enter(session, std::size_t{}, w);
-        };
-    struct coming_sample {
-      manifest::place place;
-      value_place bytes;
-    };
-    struct coming_samples {
-      std::array<coming_sample, 64> all{};
-      std::size_t count = 0;
-    };
-    struct no_samples {};
-
-   public:
-    struct worker : opened::worker {
-      manifest::place at;         // of the current sample
-      std::uint64_t samples = 0;  // of its file
-      [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
-    };
-    static constexpr bool has_latency = traits_of<session_type>().latency;
-
-    reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)),
-          session_(files_->where.connect()),
-          seen_(files_->versions.size()),
-          kept_(files_, used) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      if constexpr (!enters) {
-        w.at = files_->locate(p.index);
-      } else {
-        if (p.index - w.at.first >= w.samples) move_to(w, p.index);
-        w.at.sample = p.index - w.at.first;
-      }
-      if (kept_.reads()) check(w.at.shard);
-      try {
-        sink(kept_.open(session_, w.at, w));
-        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
-      } catch (error& e) {
-        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
-        kept_.add_context(e, session_, w.at, w);
-        throw;
-      }
-    }
-
-    /// Finds the samples that come next, up to 64, and prefetches what says where they are.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires glances
-    {
-      auto& coming = w.coming;
-      coming.count = std::min(next.size(), coming.all.size());
-      const std::uint64_t samples = files_->shards.samples();
-      for (std::size_t i = 0; i < coming.count; ++i)
-        if (next[i].index < samples) kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
-      for (std::size_t i = 0; i < coming.count; ++i)
-        coming.all[i].bytes = next[i].index < samples ? kept_.seen(coming.all[i].place) : value_place{};
-    }
-    /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                               std::uint64_t maximum) const noexcept
-      requires glances
-    {
-      if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
-      const coming_sample& one = w.coming.all[i];
-      session_.prefetch(files_->object(one.place.shard), one.bytes.begin, std::min(maximum, one.bytes.size));
-    }
-
-    /// The key of a sample in its file, such as "train.beton:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      return kept_.key(session_, files_->locate(index));
-    }
-    /// The bytes of a sample that are used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;  // told when it is asked for
-      const manifest::place place = files_->shards.locate(index);
-      kept_.ranges(session_, files_->object(place.shard), place, sink);
-    }
-    /// Loads the missing indexes of the samples' files, several at once.
-    void get_ready(std::span<const position> samples) const
-      requires loads
-    {
-      kept_.indexes().get_ready(session_, samples);
-    }
-    [[nodiscard]] bool is_ready() const noexcept
-      requires loads
-    {
-      return kept_.indexes().are_ready();
-    }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
-
-   private:
-    void move_to(worker& w, std::uint64_t index) const {
-      w.samples = 0;
-      w.at = files_->locate(index);
-      kept_.enter(session_, w.at.shard, w);
-      w.samples = files_->shards.shards()[w.at.shard].samples;
-    }
-
-    // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
-    void check(std::size_t which) const {
-      if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
-        return;
-      files_->compare(session_, which);
-      seen_[which].store(true, std::memory_order_relaxed);
-    }
-
-    shared<const files> files_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::fixed_array<std::atomic<bool>> seen_;
-    opened kept_;
-  };
-
-  record_files(Format format, Storage where) : files_(made(format, std::move(where))) {}
+  record_files(Format format, Storage where) : record_files::record_source(made(format, std::move(where))) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   record_files(Format format, const Text& pattern)
       : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  /// Where files begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size and records, and what the format says of its content.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const
     requires requires(const files& known) { known.fields().size(); }
   {
     std::vector<source_field> made;
-    for (const auto& one : files_->fields()) made.push_back({one.name, std::string(detail::type_of(one))});
+    for (const auto& one : this->known().fields())
+      made.push_back({one.name, std::string(detail::type_of(one))});
     return made;
   }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
-
- protected:
-  [[nodiscard]] const files& known() const noexcept { return *files_; }
 
  private:
   [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
     const storage_facts facts = facts_of(where);
-    if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
+    if constexpr (!std::same_as<files, detail::stored_in<typename layout::files, Storage>>) {
+      return shared<const files>(new const files(std::move(where), format));
+    } else if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
       typename layout::files known(format, facts);
       return shared<const files>(new const files(std::move(where), std::move(known)));
     } else {
@@ -55303,8 +57184,6 @@ class record_files : public opens_as_plan<
       return shared<const files>(new const files(std::move(where), std::move(known)));
     }
   }
-
-  shared<const files> files_;
 };
 
 template <class Format, storage Storage>
@@ -55707,8 +57586,7 @@ template <detail::pattern_text Text>
 
 // ---- penstock/source/rows/idx_file.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The code of type `T` in IDX files, or 0 if they have none.
 template <class T>
@@ -55747,21 +57625,8 @@ struct idx_file {
 /// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
 /// them exactly.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
-
-template <class T>
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
-  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/idx_file.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes) {
+[[nodiscard]] inline idx_file parse_idx(buffer bytes, std::string path, unsigned code,
+                                        std::size_t number_bytes) {
   const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
@@ -55809,6 +57674,11 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
   file.bytes = std::move(bytes);
   file.path = std::move(path);
   return file;
+}
+
+template <class T>
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
+  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -56031,8 +57901,7 @@ class mapped_paths {
 
 // ---- penstock/source/text/line_files.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The positions of the lines of a file: the offset of every `group`-th line, so that 64 short lines or
 /// 4 KiB of longer ones share an entry.
@@ -56088,13 +57957,11 @@ struct line_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/text/line_files.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 inline bool is_blank_line(std::string_view line) noexcept {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -56209,8 +58076,7 @@ PENSTOCK_INLINE std::string line_files::describe() const {
   return line;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/lines.hpp
 
@@ -56370,8 +58236,7 @@ template <detail::pattern_text Text>
 
 // ---- penstock/source/rows/row_files.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
 /// `described` is the offset of its description.
@@ -56495,13 +58360,11 @@ inline void row_files::read(storage_facts where, session_view session, const ext
           .at_offset(rows[i].described);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/row_source.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
@@ -56551,13 +58414,11 @@ class row_source : public record_files<row_layout<Format, T, Lengths...>, Storag
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/stored_npy.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A type in the notation of npy files: "f4" has kind 'f' and 4 bytes.
 struct npy_type {
@@ -56572,28 +58433,13 @@ struct npy_type {
         "your own specialise penstock::npy_kind");
     return {npy_kind<T>, sizeof(T)};
   }
-  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string name() const { return detail::text({kind, size}); }
   friend bool operator==(const npy_type&, const npy_type&) = default;
 };
 
-/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
-/// from the beginning of the range.
-[[nodiscard]] stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
-                                        std::uint64_t size, npy_type wanted);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/stored_npy.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
-
 // The number of bytes to read for the header, if the file is npy; a length in `start` beyond a bound
 // throws.
-PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
+inline std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
   constexpr std::uint64_t recognised = 512;  // enough to say what another file is
   if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
@@ -56607,7 +58453,7 @@ PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   return length + (wide ? 12 : 10);
 }
 
-PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
+inline void check_npy_rows(const npy_header& header, npy_type wanted) {
   const std::string descr(header.descr);
   if (header.kind != wanted.kind || header.item_size != wanted.size)
     throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", wanted.kind, wanted.size,
@@ -56622,8 +58468,10 @@ PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
         .at_offset(8);
 }
 
-PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
-                                          std::uint64_t size, npy_type wanted) {
+/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
+/// from the beginning of the range.
+[[nodiscard]] inline stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
+                                               std::uint64_t size, npy_type wanted) {
   const object_bytes start = session.range(object, begin, std::min<std::uint64_t>(size, 12));
   const object_bytes whole = session.range(object, begin, std::min(size, npy_header_length(start)));
   const npy_header header = read_npy_header(whole);
@@ -56638,8 +58486,7 @@ PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object
   return {header.shape, begin + header.data_offset, begin + 8, swapped};
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/npy_rows.hpp
 
@@ -56695,32 +58542,6 @@ template <class T, std::uint64_t... Lengths>
   return npy_row_source<T, mapped_file, Lengths...>(std::move(paths).files());
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/zip_directory.hpp
-
-/// The members of numpy's npz files that lie there uncompressed.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The bytes of a member of a zip archive.
-struct zip_member {
-  std::uint64_t begin = 0, size = 0;
-};
-
-/// The member called `name`, or else `name` plus ".npy", as numpy looks for arrays. Throws `errc::missing`,
-/// with the names of the members, if there is neither.
-[[nodiscard]] zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
-                                        std::string_view name);
-
-/// The names of the arrays, as numpy calls them.
-[[nodiscard]] std::vector<std::string> zip_arrays(session_view session, object_id object, std::uint64_t size);
-
-/// The rows of the array in the member that `find_zip_array` finds.
-[[nodiscard]] stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
-                                        std::string_view name, npy_type wanted);
-
-}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/layouts/zip_archive.hpp
@@ -56997,10 +58818,15 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/rows/zip_directory.ipp
+// ---- penstock/source/rows/zip_directory.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+/// The members of numpy's npz files that lie there uncompressed.
+namespace penstock::inline v0_1::detail {
+
+/// The bytes of a member of a zip archive.
+struct zip_member {
+  std::uint64_t begin = 0, size = 0;
+};
 
 // An object that is an archive.
 struct stored_archive {
@@ -57018,8 +58844,10 @@ struct stored_archive {
   }
 };
 
-PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
-                                          std::string_view name) {
+/// The member called `name`, or else `name` plus ".npy", as numpy looks for arrays. Throws `errc::missing`,
+/// with the names of the members, if there is neither.
+[[nodiscard]] inline zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
+                                               std::string_view name) {
   const stored_archive stored{session, object};
   zip_archive archive(stored.bytes(), size);
   const std::optional<zip_entry> found = archive.find(name);
@@ -57038,8 +58866,9 @@ PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object
   return {found->begin, found->unpacked};
 }
 
-PENSTOCK_INLINE std::vector<std::string> zip_arrays(session_view session, object_id object,
-                                                    std::uint64_t size) {
+/// The names of the arrays, as numpy calls them.
+[[nodiscard]] inline std::vector<std::string> zip_arrays(session_view session, object_id object,
+                                                         std::uint64_t size) {
   const stored_archive stored{session, object};
   std::vector<std::string> names;
   zip_archive archive(stored.bytes(), size);
@@ -57047,8 +58876,9 @@ PENSTOCK_INLINE std::vector<std::string> zip_arrays(session_view session, object
   return names;
 }
 
-PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
-                                          std::string_view name, npy_type wanted) {
+/// The rows of the array in the member that `find_zip_array` finds.
+[[nodiscard]] inline stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
+                                               std::string_view name, npy_type wanted) {
   const zip_member member = find_zip_array(session, object, size, name);
   try {
     return find_npy_rows(session, object, member.begin, member.size, wanted);
@@ -57059,8 +58889,7 @@ PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/npz_rows.hpp
 
@@ -57119,8 +58948,7 @@ template <class T, std::uint64_t... Lengths>
 // ---- penstock/source/rows/format_types.hpp
 
 /// What formats of numbers have in common: a source for each type.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
@@ -57141,31 +58969,18 @@ struct sources_of_types<pack<Ts...>, Source, Storage> {
 
 using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/idx_listing.hpp
 
 /// IDX files among what is listed, for the formats that read them.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 template <class T, class>
 using idx_source_of = idx_source<T>;
 
 /// Whether the header matches the size.
-[[nodiscard]] bool is_idx(const listed_files& some);
-[[noreturn, gnu::cold]] void several_idx_files(const dataset_listing& there);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/idx_listing.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE bool is_idx(const listed_files& some) {
+[[nodiscard]] inline bool is_idx(const listed_files& some) {
   if (some.head.size() < 8 || !some.begins({"\0\0", 2})) return false;
   const bytes_view head = bytes_of(some.head);
   const auto code = std::to_integer<unsigned>(head[2]), rank = std::to_integer<unsigned>(head[3]);
@@ -57184,21 +58999,19 @@ PENSTOCK_INLINE bool is_idx(const listed_files& some) {
   return bytes + 4 + 4 * rank == some.size;
 }
 
-PENSTOCK_INLINE void several_idx_files(const dataset_listing& there) {
+[[noreturn, gnu::cold]] inline void several_idx_files(const dataset_listing& there) {
   throw error(errc::argument, {"found ", there.describe(),
                                ": an IDX file is one array, so name one, or write "
                                "idx(images, labels)"})
       .in_file(there.path());
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/token_files.hpp
 
 /// The layouts of token files, with their headers checked against their sizes.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class token_format { raw, llmc, megatron, litdata };
 
@@ -57272,30 +59085,11 @@ struct token_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/little_endian.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Reads a little-endian number at an offset that the caller has checked.
-template <std::unsigned_integral N>
-[[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
-  N value = 0;
-  for (std::size_t i = 0; i < sizeof(N); ++i)
-    value = static_cast<N>(value | static_cast<N>(std::to_integer<N>(bytes[at + i]) << (8 * i)));
-  return value;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/token_files.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // The tokens within a file.
 struct token_range {
@@ -57317,7 +59111,7 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   if (head.size() < 4) throw fail("the file ends within the header of an llm.c file", size);
-  const auto number = [head](std::size_t i) { return little_endian<std::uint32_t>(head, 4 * i); };
+  const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == (wide ? narrow_magic : wide_magic))
     throw fail(text({"the llm.c file holds tokens of another width; ask for ",
@@ -57347,7 +59141,8 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
 PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const std::string& path,
                                       token_type type) {
   if (head.size() >= 8) {
-    const auto magic = little_endian<std::uint32_t>(head, 0), version = little_endian<std::uint32_t>(head, 4);
+    const auto magic = load_little<std::uint32_t>(head.data()),
+               version = load_little<std::uint32_t>(head.data() + 4);
     if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
       throw error(errc::format,
                   "the file begins with the header of an llm.c file, which is not tokens; read it "
@@ -57384,7 +59179,7 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
     std::array<std::byte, 4> four;
     session.read(object, offset, four);
-    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
+    return std::uint64_t{load_little<std::uint32_t>(four.data())};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -57406,12 +59201,12 @@ class megatron_index {
   megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
       throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
-    const auto version = little_endian<std::uint64_t>(bytes, 9);
+    const auto version = load_little<std::uint64_t>(bytes.data() + 9);
     if (version != 1)
       throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = little_endian<std::uint64_t>(bytes, 18);
-    bounds_ = little_endian<std::uint64_t>(bytes, 26);
+    sequences_ = load_little<std::uint64_t>(bytes.data() + 18);
+    bounds_ = load_little<std::uint64_t>(bytes.data() + 26);
     const std::uint64_t room = bytes.size() - head;
     // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
@@ -57446,8 +59241,8 @@ class megatron_index {
     };
     close(0);
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = little_endian<std::uint32_t>(bytes_, at(head + 4 * i));
-      const auto offset = little_endian<std::uint64_t>(bytes_, at(head + 4 * sequences_ + 8 * i));
+      const auto length = load_little<std::uint32_t>(bytes_.data() + at(head + 4 * i));
+      const auto offset = load_little<std::uint64_t>(bytes_.data() + at(head + 4 * sequences_ + 8 * i));
       if (length > 0x7fffffffu || offset != tokens * type.width)
         throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
                    head + 4 * sequences_ + 8 * i);
@@ -57473,7 +59268,7 @@ class megatron_index {
   }
   [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
   [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept {
-    return little_endian<std::uint64_t>(bytes_, at(bounds_at() + 8 * i));
+    return load_little<std::uint64_t>(bytes_.data() + at(bounds_at() + 8 * i));
   }
   static std::string_view type_name(unsigned code) noexcept {
     constexpr std::string_view names[] = {"uint8", "int8",    "int16",   "int32",
@@ -57629,8 +59424,7 @@ PENSTOCK_INLINE std::string token_files::describe() const {
                        window.within_documents ? ", within documents" : ""});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tokens.hpp
 
@@ -57787,578 +59581,6 @@ template <token_value T, class Window>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/sidecar.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How the name of a file that lies beside an object is made of the object's name.
-///
-///     const bool added = sidecar{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
-///     const bool put_instead = sidecar{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
-struct sidecar {
-  std::string_view suffix;  ///< a constant: the text must outlive the value
-  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
-  /// leading one.
-  bool instead = false;
-
-  [[nodiscard]] std::string of(std::string_view name) const;
-  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const;
-  friend bool operator==(const sidecar&, const sidecar&) = default;
-};
-
-/// Whether a storage can name the files beside its objects.
-///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
-///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
-///                                   storage
-template <storage S>
-[[nodiscard]] constexpr bool has_sidecars() noexcept {
-  return requires(const S& s, sidecar which) {
-    { s.sidecars(which) } -> std::same_as<S>;
-  };
-}
-
-inline std::string sidecar::of(std::string_view name) const {
-  if (instead) {
-    const std::size_t slash = name.rfind('/');
-    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
-    name = name.substr(0, name.find('.', second));
-  }
-  return std::string(name).append(suffix);
-}
-
-inline std::vector<std::string> sidecar::of_each(std::span<const std::string> names) const {
-  std::vector<std::string> made;
-  for (const std::string& name : names) made.push_back(of(name));
-  return made;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/sidecar_objects.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
-/// at their first use. The storage must outlive it.
-class sidecar_objects {
- public:
-  /// Of a storage whose sidecars cannot be reached: there are none.
-  sidecar_objects() = default;
-  template <storage Storage>
-  explicit sidecar_objects([[maybe_unused]] const Storage& where) {
-    if constexpr (has_sidecars<Storage>()) {
-      if (is_local(where)) return;
-      storage_ = &where;
-      connect_ = connected_to<Storage>;
-    }
-  }
-  sidecar_objects(const sidecar_objects&) = delete;
-  sidecar_objects& operator=(const sidecar_objects&) = delete;
-  ~sidecar_objects();
-
-  /// All bytes of a sidecar of an object. Nothing if it cannot be had: reading it fails with errc::io that
-  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let
-  /// everybody list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs
-  /// means that there is none; what may pass is thrown, with the sidecar's name. Any thread.
-  [[nodiscard]] std::optional<buffer> read(object_id object, sidecar which, std::uint64_t maximum,
-                                           std::string* why = nullptr);
-
-  /// Ends what is being read, and lets reads that begin later fail.
-  void end_reads() noexcept;
-
- private:
-  struct connection {
-    sidecar which;
-    session_view session;
-    shared<void> owner;
-  };
-  template <class Storage>
-  struct opened {
-    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
-    Storage where;
-    typename Storage::session session;
-  };
-  template <class Storage>
-  [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
-    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
-    const session_view session(made->session);
-    return {which, session, std::move(made)};
-  }
-  [[nodiscard]] session_view session_of(sidecar which);
-
-  const void* storage_ = nullptr;
-  connection (*connect_)(const void* where, sidecar which) = nullptr;
-  std::mutex mutex_;
-  std::vector<connection> open_;
-  bool ended_ = false;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/sidecar_objects.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE sidecar_objects::~sidecar_objects() = default;
-
-PENSTOCK_INLINE std::optional<buffer> sidecar_objects::read(object_id object, sidecar which,
-                                                            std::uint64_t maximum, std::string* why) {
-  if (connect_ == nullptr) {
-    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
-    return std::nullopt;
-  }
-  try {
-    const session_view session = session_of(which);
-    const std::uint64_t size = session.size(object);
-    if (size > maximum) {
-      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
-      return std::nullopt;
-    }
-    buffer bytes(to_size(size));
-    session.read(object, 0, bytes.span());
-    return bytes;
-  } catch (const error& e) {
-    if (e.code() != errc::io || !e.recurs()) throw;
-    if (why != nullptr) *why = e.message();
-    return std::nullopt;
-  }
-}
-
-PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
-  const std::scoped_lock held(mutex_);
-  if (ended_) throw error(errc::stopped, "the run was stopped");
-  for (const connection& one : open_)
-    if (one.which == which) return one.session;
-  return open_.emplace_back(connect_(storage_, which)).session;
-}
-
-PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
-  const std::scoped_lock held(mutex_);
-  ended_ = true;
-  for (const connection& one : open_) one.session.end_reads();
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/index_policy.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a source obtains the indexes of its shards.
-///
-///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
-///               otherwise builds the index and keeps it in the user's cache folder, `$XDG_CACHE_HOME/penstock`
-///               or `~/.cache/penstock`, under a hash of the shard's path. Without a cache folder that can be
-///               written, the index stays in memory
-///   keep        like `cache`, but a new index goes into `<shard>.penstock-index`, or stays in memory if the
-///               folder is not writable, and the cache folder is not used
-///   transient   uses `<shard>.penstock-index`, and writes no file
-///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
-///               its shard, that is an error that names both files
-///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
-///               so only a few headers are read: the first, the last and 62 between them. Version v1.1 does
-///               not, so all headers are read and compared
-///   energon     checks Megatron-Energon's index, `train-0.tar.idx`, against all headers
-///
-/// With `dali` and `energon` the other program's index must exist and agree with its shard: otherwise
-/// errc::missing or errc::format with the names of both files. The resulting index stays in memory: no file
-/// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
-/// and repeat the `.idx`.
-///
-/// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
-/// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
-/// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
-/// index is looked for there; then beside the shard in the store: `<shard>.penstock-index`, or DALI's of
-/// version v1.2; last it is built from the headers. One that was made from a copy of the shard elsewhere is
-/// compared with six of the shard's headers, as is DALI's. `transient` does the same, and writes nothing.
-/// `require` does the same, and builds nothing. A store that gives objects no stamp gets no files in the
-/// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
-/// time.
-/// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { cache, keep, transient, require, dali, energon };
-
-/// What a source does with a shard that is cut off or damaged, which shows when its index is made.
-///
-///   refuse              making the plan is an error that names the shard and the offset
-///   take_what_is_there  the samples before the damage are in the dataset, and those behind it are not: the sample
-///                       in which it lies is left out. The source's `damaged_shards()` names such shards, its
-///                       `describe()` counts them, and the ledger of `bad_samples` gets a line for each when a run
-///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
-///                       shard at all is refused
-enum class on_damaged_shard { refuse, take_what_is_there };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/header_reader.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// How much a scan reads at once. A read that follows the one before it is four times as large.
-struct scan_pace {
-  std::uint64_t smallest = 2048;
-  std::uint64_t largest = 256 * 1024;
-  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
-
-  /// For a storage whose reads have latency, where a few bytes take as long as many.
-  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
-    return {8 * 1024, 4 * 1024 * 1024, gap};
-  }
-};
-
-/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
-/// close together.
-class header_reader {
- public:
-  static constexpr bool forward = false;
-
-  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
-      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
-
-  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
-
-  /// `offset`, or the end if that is nearer.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  void fill(std::uint64_t offset, std::size_t count);
-
-  session_view session_;
-  object_id id_;
-  std::uint64_t size_;
-  scan_pace pace_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_;
-  buffer window_;
-};
-
-inline bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
-  if (count == 0) return {};
-  if (session_.views()) return session_.view(id_, offset, count);
-  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(detail::to_size(offset - begin_), count);
-}
-
-inline void header_reader::fill(std::uint64_t offset, std::size_t count) {
-  const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
-  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-  begin_ = offset;
-  session_.read(id_, offset, window_.span());
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/shard_index.hpp
-
-/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
-/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The first 128 bytes: everything a plan needs to know about a shard.
-struct index_header {
-  static constexpr std::size_t size = 128;
-  static constexpr std::string_view magic = "PENSTIDX";
-  static constexpr std::uint32_t version = 1;
-
-  std::uint64_t shard_size = 0;
-  std::uint64_t shard_stamp = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t members = 0;
-  std::uint64_t suffixes = 0;
-  std::uint64_t suffix_bytes = 0;
-  std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;       ///< bytes in all members
-  std::uint64_t content = 0;       ///< checksum of everything after the header
-  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
-  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
-  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
-
-  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
-  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
-  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
-  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
-  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
-
-  /// Whether the index was made as this choice wants it.
-  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
-    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
-  }
-
-  void store(std::byte* to) const noexcept;
-
-  /// Returns nothing if the bytes are not a header of this version, or are damaged.
-  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
-};
-
-/// The tables of an index, in place. It does not own the bytes.
-class shard_index {
- public:
-  shard_index() = default;
-
-  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
-  /// valid index.
-  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
-
-  [[nodiscard]] const index_header& header() const noexcept { return header_; }
-  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
-    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
-    return listed_first(sample);
-  }
-  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
-    return first_member(sample + 1);
-  }
-  /// Prefetches what says where a sample's members begin.
-  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
-    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
-  }
-  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
-    const std::uint32_t begin = key_begin(sample);
-    return {keys_ + begin, key_begin(sample + 1) - begin};
-  }
-  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
-    return place(member) >> 24 << block_bits_;
-  }
-  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
-    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
-  }
-  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
-  }
-  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
-    return offset(member) + size(member);
-  }
-  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
-    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
-  }
-  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
-    return suffix_text(suffix_number(member));
-  }
-  /// The suffix with this number.
-  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
-    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
-    return {suffixes_ + begin, suffix_end(number) - begin};
-  }
-
-  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
-  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
-  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
-  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
-    return used_ == nullptr || used_[suffix_number(member)] != 0;
-  }
-  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
-  template <class F>
-  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
-    while (first != end) {
-      std::uint32_t last = uses_all() ? end : first;
-      while (last != end && uses(last)) ++last;
-      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
-      first = last;
-      while (first != end && !uses(first)) ++first;
-    }
-  }
-
- private:
-  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
-  }
-  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
-  }
-  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
-  }
-  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
-    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
-  }
-
-  [[nodiscard]] bool consistent() const noexcept;
-  /// The number of members of each sample, or 0 if samples differ.
-  [[nodiscard]] std::uint32_t members_each() const noexcept;
-
-  index_header header_;
-  const std::byte* base_ = nullptr;
-  const std::byte* members_ = nullptr;
-  const std::byte* suffix_ends_ = nullptr;
-  const char* suffixes_ = nullptr;
-  const char* keys_ = nullptr;
-  const unsigned char* used_ = nullptr;
-  unsigned block_bits_ = 9;
-  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/shard_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
-  std::memset(to, 0, size);
-  std::memcpy(to, magic.data(), magic.size());
-  store_little<std::uint32_t>(to + 8, version);
-  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-  std::byte* field = to + 16;
-  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
-}
-
-PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
-  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
-  const std::byte* from = bytes.data();
-  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
-    return std::nullopt;
-  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
-  index_header h;
-  const std::byte* field = from + 16;
-  for (std::uint64_t* value :
-       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
-        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
-    *value = load_little<std::uint64_t>(field);
-    field += 8;
-  }
-  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
-  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
-      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
-    return std::nullopt;
-  }
-  // An index without samples must be empty: its tables are never read, so nothing else would
-  // notice.
-  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
-  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
-  return h;
-}
-
-PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
-  const auto header = index_header::load(bytes);
-  if (!header || bytes.size() != header->file_size()) return std::nullopt;
-  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
-  shard_index index;
-  index.header_ = *header;
-  index.base_ = bytes.data();
-  if (header->bytewise != 0) index.block_bits_ = 0;
-  index.members_ = bytes.data() + header->members_at();
-  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
-  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
-  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
-  if (!index.consistent()) return std::nullopt;
-  index.each_ = index.members_each();
-  return index;
-}
-
-PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
-  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
-  const std::uint64_t each = header_.members / header_.samples;
-  for (std::uint64_t i = 0; i < header_.samples; ++i)
-    if (listed_first(i) != i * each) return 0;
-  return static_cast<std::uint32_t>(each);
-}
-
-PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
-  if (first_member(0) != 0 || key_begin(0) != 0) return false;
-  for (std::uint64_t i = 0; i < header_.samples; ++i) {
-    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
-  }
-  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
-    return false;
-  std::uint32_t before = 0;
-  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
-    if (suffix_end(i) < before) return false;
-    before = suffix_end(i);
-  }
-  if (before != header_.suffix_bytes) return false;
-  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
-  const bool records = header_.bytewise != 0;
-  if (records && header_.members != header_.samples) return false;
-  std::uint64_t end = 0, payload = 0;
-  for (std::uint32_t i = 0; i < header_.members; ++i) {
-    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
-        size(i) > header_.shard_size - offset(i)) {
-      return false;
-    }
-    if (records && (size(i) < 4 || offset(i) < 12)) return false;
-    end = offset(i) + size(i);
-    payload += size(i);
-  }
-  return payload == header_.payload;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/shard_kind.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The default maximum size of an extension header.
-inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
-
-/// What was wrong with a shard, if the samples before it were taken.
-struct shard_damage {
-  bool found = false;
-  std::uint64_t offset = 0;
-  std::string reason;
-
-  void note(const error& e, std::uint64_t at) {
-    found = true;
-    offset = e.offset().value_or(at);
-    reason = e.message();
-  }
-};
-
-/// How the index of a shard is made.
-struct build_options {
-  bool skip_apple_double = true;
-  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
-};
-
-/// A kind of shards: how their indexes are made, and compared with them.
-struct shard_kind {
-  std::string_view source_name;  ///< the source that reads them
-  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
-
-  /// Makes the index of an object in one pass over its headers. `name` is for errors.
-  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
-                  scan_pace pace, build_options options);
-  /// Whether an index of the object's size is that of its content, as far as a few headers show.
-  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
-                 std::uint64_t extension_limit);
-  /// Whether the headers of the first and the last member are where an index of the object's size says, and
-  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
-  /// sizes in an unusual way.
-  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
-  /// Makes the index of a shard from the one of another program that `policy` names; null if there is no such
-  /// program. Null `near`: a file beside the shard; else an object beside it in its store.
-  buffer (*build_foreign)(session_view session, object_id id, const std::string& shard, index_policy policy,
-                          sidecar_objects* near, std::uint64_t extension_limit, scan_pace pace,
-                          bool skip_apple_double) = nullptr;
-  /// The same, where an index that names all members lies beside the shard in its store; nothing if none
-  /// does.
-  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, object_version shard,
-                                            sidecar_objects& near, std::uint64_t extension_limit,
-                                            scan_pace pace, bool skip_apple_double) = nullptr;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/tar/tar_shards.hpp
 
 namespace penstock::inline v0_1 {
@@ -58366,6 +59588,8 @@ namespace detail {
 
 /// WebDataset's tar archives.
 [[nodiscard]] const shard_kind& tar_shards() noexcept;
+/// The same in local files, beside which lie no indexes that were made elsewhere.
+[[nodiscard]] const shard_kind& local_tar_shards() noexcept;
 
 /// The same, read forward.
 [[nodiscard]] const stream_kind& tar_streams() noexcept;
@@ -58374,1420 +59598,6 @@ namespace detail {
 [[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
                                  std::uint64_t extension_limit = default_extension_limit, scan_pace pace = {},
                                  build_options options = {});
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/member_name.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A member of a shard that holds a file's bytes.
-struct shard_member {
-  std::string_view path;  ///< valid until the next member is requested
-  /// the offset of its first header: pax (except `g`) and long-name headers included
-  std::uint64_t header = 0;
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored without the holes
-};
-
-struct split_path {
-  std::string_view key;
-  std::string_view suffix;
-};
-
-/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
-/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
-/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
-/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
-/// feed, so after a line feed no folder may have a dot.
-/// Source: webdataset, tariterators.py, base_plus_ext.
-[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
-
-/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
-/// Source: webdataset, tariterators.py, tar_file_iterator.
-[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
-
-/// Names that every WebDataset sample already has, so that no member may have them.
-/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
-/// systems cannot keep. Source: RFC 1740, and tar of macOS.
-[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1).starts_with("._");
-}
-
-[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
-  return suffix == "__key__" || suffix == "__url__";
-}
-
-/// Whether WebDataset skips a sample that has this member.
-[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
-  return size != 0 && suffix == "__bad__";
-}
-
-[[nodiscard]] std::string lower_case(std::string_view text);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/member_name.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
-  const auto after_slash = [](std::string_view text) {
-    const std::size_t slash = text.rfind('/');
-    return slash == std::string_view::npos ? 0 : slash + 1;
-  };
-  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
-  const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
-  if (dot == base) {
-    if (base == 0) return std::nullopt;
-    const std::size_t above = after_slash(path.substr(0, base - 1));
-    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
-  }
-  return split_path{path.substr(0, dot), path.substr(dot + 1)};
-}
-
-PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
-  const std::size_t slash = path.find('/');
-  std::string_view first = path.substr(0, slash);
-  // the `$` of its regular expression also matches before a final line feed
-  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
-  if (!first.starts_with("__") || !first.ends_with("__")) return false;
-  return slash == std::string_view::npos || first.size() >= 4;
-}
-
-PENSTOCK_INLINE std::string lower_case(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lowered;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_builder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
-class index_builder {
- public:
-  /// `bytewise`: of a file of records, which begin anywhere.
-  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
-      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
-
-  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
-  void add(const shard_member& m);
-  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
-  void add_record(std::uint64_t offset, std::uint64_t size);
-
-  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
-  /// The number of samples so far, including those left out because they are marked bad.
-  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
-  /// The key of the sample that the next member may still belong to.
-  [[nodiscard]] std::string_view last_key() const noexcept {
-    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
-  }
-
-  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
-  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
-  /// sample before it.
-  void leave_out_unfinished(std::string_view next);
-
-  /// Notes whether the archive lacks the zero blocks that should end it.
-  void note_unended(bool unended) noexcept { unended_ = unended; }
-
-  /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_version shard);
-
- private:
-  struct sample {
-    std::uint32_t first;
-    std::uint32_t key;
-  };
-  struct entry {
-    std::uint64_t place;
-    std::uint64_t size;
-  };
-
-  static void check_room(std::size_t used, const char* what);
-
-  void open_sample_of(std::string_view key);
-
-  // Drops the last sample if one of its members marks it bad.
-  void leave_out_bad();
-
-  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
-  // the next number is tried first.
-  std::uint32_t number_of(const std::string& suffix);
-
-  std::vector<sample> samples_;
-  std::vector<entry> members_;
-  std::string keys_;
-  std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::uint64_t payload_ = 0;
-  std::size_t guess_ = 0;
-  std::size_t met_ = 0;
-  std::uint64_t apple_double_ = 0;
-  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_builder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
-  if (skipped_member(m.path)) return;
-  const auto parts = split_member(m.path);
-  if (!parts) return;
-  if (is_apple_double(m.path)) {
-    apple_double_ = skip_apple_double_ ? 1 : 2;
-    if (skip_apple_double_) return;
-  }
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-  const std::string lowered = lower_case(parts->suffix);
-  if (marks_bad(lowered, m.size)) bad_ = true;
-  const std::uint32_t suffix = number_of(lowered);
-  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  last_seen_[suffix] = met_;
-  check_room(members_.size(), "members");
-  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
-  payload_ += m.size;
-}
-
-PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
-  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
-  open_sample_of({});
-  check_room(members_.size(), "records");
-  members_.push_back({offset << 24 | number_of({}), size});
-  payload_ += size;
-}
-
-PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
-  leave_out_bad();
-  index_header header;
-  header.shard_size = shard.size;
-  header.shard_stamp = shard.stamp;
-  header.samples = samples_.size();
-  header.members = members_.size();
-  header.suffixes = suffixes_.size();
-  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
-  header.key_bytes = keys_.size();
-  header.payload = payload_;
-  header.unended = unended_ ? 1 : 0;
-  header.bytewise = bytewise_ ? 1 : 0;
-  header.apple_double = apple_double_;
-  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
-
-  buffer out(detail::to_size(header.file_size()));
-  std::byte* to = out.data() + index_header::size;
-  const auto put = [&to](auto value) {
-    store_little(to, value);
-    to += sizeof(value);
-  };
-  for (const sample& s : samples_) {
-    put(s.first);
-    put(s.key);
-  }
-  put(static_cast<std::uint32_t>(members_.size()));
-  put(static_cast<std::uint32_t>(keys_.size()));
-  for (const entry& m : members_) {
-    put(m.place);
-    put(m.size);
-  }
-  std::uint32_t end = 0;
-  for (const std::string& suffix : suffixes_) {
-    end += static_cast<std::uint32_t>(suffix.size());
-    put(end);
-  }
-  const auto copy = [&to](std::string_view text) {
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    to += text.size();
-  };
-  for (const std::string& suffix : suffixes_) copy(suffix);
-  copy(keys_);
-  header.content = checksum(out.view().subspan(index_header::size));
-  header.store(out.data());
-  return out;
-}
-
-PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
-  if (used >= std::numeric_limits<std::uint32_t>::max()) {
-    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
-  }
-}
-
-PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
-  leave_out_bad();
-  ++met_;
-  check_room(keys_.size() + key.size(), "bytes of keys");
-  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
-  keys_ += key;
-}
-
-PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
-  if (samples_.empty()) return;
-  const std::size_t last = members_.size() - samples_.back().first;
-  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
-    bad_ = bad_ || parts->key == last_key();
-  else if (samples_.size() > 1)
-    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
-  leave_out_bad();
-}
-
-PENSTOCK_INLINE void index_builder::leave_out_bad() {
-  if (!std::exchange(bad_, false)) return;
-  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
-  members_.resize(samples_.back().first);
-  keys_.resize(samples_.back().key);
-  samples_.pop_back();
-}
-
-PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
-  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
-  if (next < suffixes_.size() && suffixes_[next] == suffix) {
-    guess_ = next;
-    return static_cast<std::uint32_t>(next);
-  }
-  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
-  if (fresh) {
-    if (suffixes_.size() == (1u << 24))
-      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-    suffixes_.push_back(suffix);
-    last_seen_.push_back(0);
-  }
-  guess_ = found->second;
-  return found->second;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.hpp
-
-/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
-/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
-/// Format".
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::size_t block_size = 512;
-
-[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
-  return (size + 511) & ~std::uint64_t{511};
-}
-
-/// The text of a field: everything before its first NUL.
-[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
-
-/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
-/// neither, negative, or too large for a file.
-[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                        std::size_t size) noexcept;
-
-[[nodiscard]] bool is_zero(bytes_view block) noexcept;
-
-/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
-/// some old writers did.
-[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
-
-/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
-/// other things.
-void header_path(bytes_view block, std::string& path);
-
-/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
-/// bytes: without a bound a small archive could cause gigabytes of copies.
-inline constexpr std::size_t longest_name = 64 * 1024;
-
-/// A text that is known or not; forgetting it keeps its memory.
-struct known_text {
-  std::string text;
-  bool known = false;
-
-  void set(std::string_view value);
-};
-
-/// What pax records say about a member; an empty value cancels an earlier record.
-struct pax_records {
-  known_text path;
-  known_text sparse_path;
-  std::optional<std::uint64_t> size;
-  bool sparse = false;
-
-  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
-  void read(bytes_view body);
-
- private:
-  void take(std::string_view key, std::string_view value);
-};
-
-}  // namespace detail::tar
-
-namespace detail {
-
-/// Whether these first bytes of a file are those of a tar archive that is not compressed. An archive without
-/// members is zeros, as many other files are: the file's name decides then.
-[[nodiscard]] bool begins_tar(bytes_view head, bool named_tar) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
-  const std::string_view field = text_of(block.subspan(offset, size));
-  return field.substr(0, std::min(field.find('\0'), field.size()));
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                          std::size_t size) noexcept {
-  const bytes_view field = block.subspan(offset, size);
-  const auto first = static_cast<unsigned char>(field[0]);
-  std::uint64_t value = 0;
-  if ((first & 0x80u) != 0) {
-    if (first == 0xffu) return std::nullopt;  // a negative number
-    value = first & 0x7fu;
-    for (std::size_t i = 1; i < size; ++i) {
-      if (value >> 55 != 0) return std::nullopt;
-      value = value << 8 | static_cast<unsigned char>(field[i]);
-    }
-    return value;
-  }
-  std::string_view digits = text_field(block, offset, size);
-  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
-  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
-  for (const char c : digits) {
-    if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
-  }
-  return value;
-}
-
-PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
-  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
-  const auto stored = number_field(block, 148, 8);
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
-  // loops without branches, which compilers vectorise
-  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
-  for (std::size_t i = 0; i < block_size; ++i) {
-    sum += bytes[i];
-    negative += bytes[i] >> 7;
-  }
-  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
-    sum -= bytes[i];
-    negative -= bytes[i] >> 7;
-  }
-  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
-  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
-  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
-                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
-}
-
-PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
-  path.clear();
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
-    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-    path.assign(text_field(block, 345, star ? 131 : 155));
-    if (!path.empty()) path += '/';
-  }
-  path += text_field(block, 0, 100);
-}
-
-PENSTOCK_INLINE void known_text::set(std::string_view value) {
-  if (value.size() > longest_name)
-    throw error(errc::format,
-                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
-  text.assign(value);
-  known = true;
-}
-
-PENSTOCK_INLINE void pax_records::read(bytes_view body) {
-  std::string_view rest = text_of(body);
-  while (!rest.empty() && rest.front() != '\0') {
-    std::uint64_t length = 0;
-    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
-    const auto digits = static_cast<std::size_t>(end - rest.data());
-    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-        rest[detail::to_size(length) - 1] != '\n') {
-      throw error(errc::format, "a pax header holds a record whose length is wrong");
-    }
-    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
-    rest.remove_prefix(detail::to_size(length));
-    const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
-      throw error(errc::format, "a pax header holds a record without a keyword");
-    }
-    take(record.substr(0, equals), record.substr(equals + 1));
-  }
-}
-
-PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
-  if (key == "path" || key == "GNU.sparse.name") {
-    auto& mine = key == "path" ? path : sparse_path;
-    mine.known = false;
-    if (value.empty()) return;
-    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
-    mine.set(value);
-  } else if (key == "size") {
-    size.reset();
-    if (value.empty()) return;
-    std::uint64_t parsed = 0;
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-    if (problem != std::errc{} || end != value.data() + value.size() ||
-        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw error(errc::format, "a pax header gives a size that is not a number");
-    }
-    size = parsed;
-  }
-  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
-  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
-}
-
-}  // namespace detail::tar
-
-PENSTOCK_INLINE bool detail::begins_tar(bytes_view head, bool named_tar) noexcept {
-  if (head.size() < tar::block_size) return false;
-  const bytes_view block = head.first(tar::block_size);
-  return tar::is_zero(block) ? named_tar : tar::checksum_matches(block);
-}
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_walk.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-using member = shard_member;
-
-/// The input of a walk: an archive with random access, or a forward-only stream.
-struct walk_input {
-  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
-  /// the result.
-  template <class In>
-  [[nodiscard]] static walk_input of(In& in) noexcept {
-    return {&in,
-            [](void* from, std::uint64_t offset, std::size_t count) {
-              return static_cast<In*>(from)->get(offset, count);
-            },
-            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
-            In::forward};
-  }
-
-  void* archive;
-  /// Shows `count` bytes at `offset`, fewer at the end.
-  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
-  /// Moves to `offset`, and returns the offset it reached.
-  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
-  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
-  /// passed.
-  bool forward;
-};
-
-/// Walks through the headers of an archive, forward only, and reuses its memory.
-class member_walk {
- public:
-  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
-      : in_(in), extension_limit_(extension_limit) {}
-
-  /// Restarts at the beginning of an archive, or at a header in it.
-  void restart(std::uint64_t at = 0) noexcept;
-
-  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
-  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
-  /// tar archive.
-  [[nodiscard]] bool next(member& found);
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return unended_; }
-  /// Whether a header was read that is one: so it is an archive, or the beginning of one.
-  [[nodiscard]] bool found_any() const noexcept { return found_any_; }
-
-  /// Throws the error for an archive that ends within the member found last.
-  [[noreturn]] void cut_off(std::uint64_t reached) const;
-
- private:
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
-    return in_.get(in_.archive, offset, detail::to_size(count));
-  }
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
-  void extension(char type, std::optional<std::uint64_t> stored);
-
-  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
-  // next `get`.
-  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
-
-  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
-  void pass_map(bool more);
-
-  void check_end() const;
-  void forget() noexcept;
-
-  static constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - block_size;
-
-  walk_input in_;
-  std::uint64_t at_ = 0;           // of the next header
-  std::uint64_t end_of_data_ = 0;  // before the padding
-  std::uint64_t data_ = 0;
-  std::uint64_t first_ = 0;
-  pax_records everywhere_;
-  pax_records records_;  // of the next member; start as a copy of `everywhere_`
-  known_text long_path_;
-  std::string path_;
-  bool has_records_ = false;
-  bool extended_ = false;
-  bool unended_ = false;
-  bool found_any_ = false;
-  std::uint64_t extension_limit_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_walk.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
-  at_ = at;
-  end_of_data_ = at;
-  everywhere_ = {};
-  unended_ = false;
-  forget();
-}
-
-PENSTOCK_INLINE bool member_walk::next(member& found) {
-  while (true) {
-    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
-    const bytes_view block = get(at_, block_size);
-    if (block.empty() && at_ == 0) {
-      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-    }
-    if (block.empty() || (block.size() == block_size && is_zero(block))) {
-      check_end();
-      unended_ = block.empty();
-      return false;
-    }
-    if (block.size() < block_size) {
-      if (const std::string_view known = known_format(block);
-          at_ == 0 && !known.empty() && known != "a tar archive")
-        throw not_a("a tar archive", block, {});
-      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
-    }
-    if (!checksum_matches(block)) {
-      if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
-      throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
-    }
-    found_any_ = true;
-    if (!extended_) first_ = at_;
-    const char type = static_cast<char>(block[156]);
-    const auto stored = number_field(block, 124, 12);
-    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-      extension(type, stored);
-    } else if (file(block, type, stored, found)) {
-      return true;
-    }
-  }
-}
-
-PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
-  if (reached >= end_of_data_) {
-    throw error(errc::format,
-                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
-        .at_offset(data_)
-        .for_key(path_);
-  }
-  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
-                             " bytes, and ", reached - data_, " are left"})
-      .at_offset(data_)
-      .for_key(path_);
-}
-
-PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
-  if (!stored)
-    throw error(errc::format, "the size of an extension header is not a number, or is negative")
-        .at_offset(at_);
-  if (*stored > extension_limit_) {
-    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
-                              extension_limit_, "; raise it with the option extension_limit of the source"})
-        .at_offset(at_);
-  }
-  const bytes_view body = get(at_ + block_size, *stored);
-  if (body.size() < *stored)
-    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-  try {
-    if (type == 'g') {
-      everywhere_.read(body);
-    } else if (type == 'L') {
-      long_path_.set(text_field(body, 0, body.size()));
-    } else if (type != 'K') {
-      if (!has_records_) records_ = everywhere_;
-      has_records_ = true;
-      records_.read(body);
-    }
-  } catch (error& e) {
-    e.at_offset(at_);
-    throw;
-  }
-  if (type != 'g') extended_ = true;  // a global header is not part of the next member
-  const std::uint64_t behind = at_ + block_size + padded(*stored);
-  if (reach(behind) < behind)
-    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-  end_of_data_ = at_ = behind;
-}
-
-PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
-                                       member& found) {
-  header_path(block, path_);
-  const pax_records& known = has_records_ ? records_ : everywhere_;
-  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
-  if (known.sparse_path.known) {
-    path_.assign(known.sparse_path.text);
-  } else if (known.path.known) {
-    path_.assign(known.path.text);
-  } else if (long_path_.known) {
-    path_.assign(long_path_.text);
-  }
-  const auto bytes = known.size ? known.size : stored;
-  const bool sparse = type == 'S' || known.sparse;
-  data_ = at_ + block_size;
-  if (type == 'S') pass_map(block[482] != std::byte{0});
-  end_of_data_ = data_;
-  at_ = data_;
-  forget();
-  // types without data, whatever their size field says
-  if (folder || (type >= '1' && type <= '6')) return false;
-  if (!bytes) {
-    throw error(errc::format, "the size of a member is not a number, or is negative")
-        .at_offset(data_ - block_size)
-        .for_key(path_);
-  }
-  if (*bytes > maximum - data_) {
-    throw error(errc::format, "the size of a member is larger than any file")
-        .at_offset(data_ - block_size)
-        .for_key(path_);
-  }
-  end_of_data_ = data_ + *bytes;
-  at_ = data_ + padded(*bytes);
-  if (in_.forward) {
-    (void)reach(data_);  // the caller may read the member next
-  } else {
-    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
-  }
-  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
-  found = {path_, first_, data_, *bytes, sparse};
-  return true;
-}
-
-PENSTOCK_INLINE void member_walk::pass_map(bool more) {
-  while (more) {
-    const bytes_view map = get(data_, block_size);
-    if (map.size() < block_size) {
-      throw error(errc::format, "the archive is cut off within the map of a sparse file")
-          .at_offset(data_)
-          .for_key(path_);
-    }
-    more = map[504] != std::byte{0};
-    data_ += block_size;
-  }
-}
-
-PENSTOCK_INLINE void member_walk::check_end() const {
-  if (extended_ && (has_records_ || long_path_.known)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header")
-        .at_offset(first_);
-  }
-}
-
-PENSTOCK_INLINE void member_walk::forget() noexcept {
-  has_records_ = false;
-  long_path_.known = false;
-  extended_ = false;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
-/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
-/// complete tar archive.
-class member_scan {
- public:
-  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
-              scan_pace pace = {});
-  member_scan(const member_scan&) = delete;  // the walk refers to the reader
-  member_scan& operator=(const member_scan&) = delete;
-
-  /// Finds the next file; false after the last.
-  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
-  /// See `member_walk`.
-  [[nodiscard]] bool found_any() const noexcept { return walk_.found_any(); }
-
- private:
-  header_reader in_;
-  member_walk walk_;
-};
-
-inline member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
-                                std::uint64_t extension_limit, scan_pace pace)
-    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
-  const bytes_view head = in_.get(0, 4096);
-  const auto compressed = compression_of(head);
-  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
-    if (!packed_format_of(compressed).format.empty())
-      advice +=
-          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
-          "webdataset_stream to read it forward";
-    throw error(errc::format, advice).at_offset(0);
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/foreign_index.hpp
-
-/// Indexes that other programs wrote beside a shard, checked against the shard.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The number of headers that are compared with an index from a store, besides the first and the last.
-inline constexpr std::size_t stored_index_checks = 4;
-
-/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
-struct disagreement {
-  std::string text;
-};
-
-/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
-/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
-[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_version shard,
-                                     std::string_view text,
-                                     std::uint64_t extension_limit = default_extension_limit,
-                                     scan_pace pace = {}, std::size_t checks = 62,
-                                     bool skip_apple_double = true);
-/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
-/// last sample. Throws like `index_from_dali`.
-[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_version shard,
-                                        bytes_view offsets,
-                                        std::uint64_t extension_limit = default_extension_limit,
-                                        scan_pace pace = {}, bool skip_apple_double = true);
-
-/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
-/// object beside it in its store, of whose headers fewer are compared.
-[[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy, sidecar_objects* near,
-                                         std::uint64_t extension_limit = default_extension_limit,
-                                         scan_pace pace = {}, bool skip_apple_double = true);
-
-/// Makes the index of a shard from one of DALI's, version v1.2, beside it in its store, which names all
-/// members;
-/// nothing if there is none that agrees with the shard.
-[[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                        object_version shard, sidecar_objects& near,
-                                                        std::uint64_t extension_limit, scan_pace pace,
-                                                        bool skip_apple_double);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_file.hpp
-
-/// The files that hold the indexes of shards.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
-/// `train-0.tar.idx`.
-inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
-
-/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
-/// which hold its name; the entry has it twice.
-[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
-  return 2 * shard_size + 64 * 1024;
-}
-
-/// The index file beside a shard.
-[[nodiscard]] std::string index_path(const std::string& shard);
-/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
-/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
-/// 0.8.
-[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
-
-/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
-/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
-/// empty and there is no cache folder.
-[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
-                                          object_version object);
-
-enum class index_state { good, missing, unreadable, damaged, stale };
-
-[[nodiscard]] const char* to_text(index_state state) noexcept;
-
-/// Reads the header of an index file and nothing else.
-[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                              object_version expected);
-
-/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
-class loaded_index {
- public:
-  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
-  /// because there are too many mappings, it is read instead.
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
-
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
-
-  loaded_index(const loaded_index&) = delete;
-  loaded_index& operator=(const loaded_index&) = delete;
-  ~loaded_index();
-
-  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
-  /// Marks the members that are used.
-  void use(const projection& used);
-
- private:
-  loaded_index() = default;
-
-  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
-
-  shard_index tables_;
-  std::vector<unsigned char> used_;  // by suffix; empty if all are used
-  bytes_view mapped_;
-  shared<const buffer> owned_;
-};
-
-/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
-/// that is not possible, for example in a folder that is not writable.
-bool keep_index(const std::string& path, bytes_view bytes) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/index_file.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
-
-// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
-PENSTOCK_INLINE std::string cache_folder() {
-  const auto absolute = [](const char* name) -> std::string_view {
-    const char* value = std::getenv(name);
-    return value != nullptr && value[0] == '/' ? value : "";
-  };
-  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
-  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
-  return {};
-}
-
-PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
-  std::string digits(16, '0');
-  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
-    *at = "0123456789abcdef"[value & 15];
-  return digits;
-}
-
-// The folder for indexes with a trailing slash, or an empty text.
-PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
-  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
-  const std::string cache = cache_folder();
-  return cache.empty() ? cache : cache + "penstock/indexes/";
-}
-
-PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
-  const std::string folder = index_folder(chosen);
-  if (folder.empty()) return {};
-  std::error_code unknown;
-  std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
-  if (unknown) whole = std::filesystem::absolute(shard);
-  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
-  // again.
-  const std::uint64_t one = fingerprint().add("index", whole.native()).value();
-  const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
-  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
-}
-
-PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
-                                            object_version object) {
-  const std::string folder = index_folder(chosen);
-  if (folder.empty() || object.stamp == 0) return {};
-  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
-  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
-  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
-}
-
-PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
-  switch (state) {
-    case index_state::good:
-      return "is valid";
-    case index_state::missing:
-      return "does not exist";
-    case index_state::unreadable:
-      return "cannot be read";
-    case index_state::damaged:
-      return "is damaged, or was written by another version";
-    case index_state::stale:
-      return "was made for another state of the shard";
-  }
-  return "";
-}
-
-// An open index file and its size.
-struct opened_index {
-  owned_descriptor number;
-  std::uint64_t size = 0;
-  index_state state = index_state::good;
-
-  explicit opened_index(const std::string& path)
-      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (number.get() < 0) {
-      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
-    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      state = index_state::unreadable;
-    } else {
-      size = static_cast<std::uint64_t>(status.st_size);
-    }
-  }
-};
-
-PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                                object_version expected) {
-  const opened_index file_of_index(path);
-  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
-  std::array<std::byte, index_header::size> head;
-  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
-    return {index_state::damaged, {}};
-  const auto header = index_header::load(head);
-  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
-  if (object_version{header->shard_size, header->shard_stamp} != expected)
-    return {index_state::stale, *header};
-  return {index_state::good, *header};
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
-  const opened_index file_of_index(path);
-  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-  std::unique_ptr<loaded_index> made(new loaded_index);
-  const auto size = static_cast<std::size_t>(file_of_index.size);
-  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
-  if (where != MAP_FAILED) {
-    const bytes_view mapped(static_cast<const std::byte*>(where), size);
-    made->mapped_ = mapped;
-    return checked(std::move(made), mapped);
-  }
-  shared<buffer> copy(new buffer(size));
-  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
-  return from_buffer(std::move(copy));
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
-  std::unique_ptr<loaded_index> made(new loaded_index);
-  const bytes_view view = bytes->view();
-  made->owned_ = std::move(bytes);
-  return checked(std::move(made), view);
-}
-
-PENSTOCK_INLINE loaded_index::~loaded_index() {
-  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
-                                                                    bytes_view bytes) {
-  const auto tables = shard_index::over(bytes);
-  if (!tables) return nullptr;
-  made->tables_ = *tables;
-  return made;
-}
-
-PENSTOCK_INLINE void loaded_index::use(const projection& used) {
-  if (used.everything()) return;
-  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
-  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
-    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
-  tables_.use(used_.data());
-}
-
-// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
-PENSTOCK_INLINE void make_folders_of(const std::string& path) {
-  struct stat status {};
-  const std::size_t last = path.find_last_of('/');
-  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
-  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
-    ::mkdir(path.substr(0, end).c_str(), 0700);
-}
-
-PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
-  try {
-    make_folders_of(path);
-    output_file out(path);
-    out.write(bytes);
-    out.commit();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/foreign_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// What an index says about a member.
-struct foreign_member {
-  std::string_view suffix;
-  std::string_view path;  // empty if the index does not say
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  std::uint64_t line = 0;  // the members of one line form a sample
-};
-
-[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
-  throw disagreement{detail::text(what)};
-}
-
-// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
-class dali_lines {
- public:
-  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
-    const std::string_view first = line();
-    named_ = first.starts_with("v1.2 ");
-    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
-    const std::uint64_t samples = number(first.substr(5));
-    while (!rest_.empty()) members_of(line());
-    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
-  }
-
-  [[nodiscard]] bool named() const noexcept { return named_; }
-  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
-
- private:
-  std::string_view line() {
-    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-    const std::string_view found = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    ++line_;
-    return found;
-  }
-  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
-    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
-    const std::string_view found = text.substr(0, end);
-    text.remove_prefix(end);
-    return found;
-  }
-  [[nodiscard]] std::uint64_t number(std::string_view text) const {
-    const std::string_view digits = word(text);
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (problem != std::errc{} || end != digits.data() + digits.size())
-      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
-    return value;
-  }
-  void members_of(std::string_view text) {
-    const std::size_t before = members_.size();
-    while (true) {
-      foreign_member m;
-      m.suffix = word(text);
-      if (m.suffix.empty()) break;
-      m.data = number(word(text));
-      m.size = number(word(text));
-      m.line = line_;
-      if (named_) {
-        m.path = word(text);
-        if (m.path.empty()) disagree({"ends within line ", line_});
-      }
-      if (m.data % tar::block_size != 0 || m.data == 0)
-        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
-      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
-        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
-                  ", and the shard has ", shard_size_, " bytes"});
-      // a header lies between two members, so the shard's size bounds their number
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
-        disagree({"has members that overlap, or are out of order, in line ", line_});
-      members_.push_back(m);
-    }
-    if (members_.size() == before) disagree({"has no member in line ", line_});
-  }
-
-  std::string_view rest_;
-  std::uint64_t shard_size_;
-  std::uint64_t line_ = 0;
-  bool named_ = false;
-  std::vector<foreign_member> members_;
-};
-
-// Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
-class foreign_check {
- public:
-  foreign_check(session_view session, object_id id, object_version shard, std::uint64_t extension_limit,
-                scan_pace pace, std::size_t checks, bool skip_apple_double)
-      : session_(session),
-        id_(id),
-        shard_(shard),
-        extension_limit_(extension_limit),
-        pace_(pace),
-        checks_(checks),
-        skip_apple_double_(skip_apple_double),
-        builder_(false, skip_apple_double) {}
-
-  [[nodiscard]] buffer dali(std::string_view text) {
-    const dali_lines lines(text, shard_.size);
-    if (lines.named()) {
-      by_names(lines.members());
-    } else {
-      by_headers(lines.members());
-    }
-    return builder_.finish(shard_);
-  }
-
-  // `offsets`: the offset of each sample's first header, and the end of the last sample.
-  [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
-    const std::uint64_t samples = offsets.size() / 8 - 1;
-    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
-    std::uint64_t end = 0;
-    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (shard_member m; found.next(m);) {
-      const std::uint64_t before = builder_.met();
-      if (!belongs(m)) continue;
-      builder_.add(m);
-      end = m.data + m.size;
-      if (builder_.met() == before) continue;
-      if (before >= samples)
-        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
-      if (offset(before) != m.header)
-        disagree({"says that sample ", before, " begins at ", offset(before),
-                  ", and the shard has another one at ", m.header});
-    }
-    builder_.note_unended(found.unended());
-    if (builder_.met() != samples) {
-      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
-    }
-    if (offset(samples) < end || offset(samples) > shard_.size)
-      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
-    return builder_.finish(shard_);
-  }
-
- private:
-  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
-    return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
-           split_member(m.path);
-  }
-  static constexpr std::string_view in_line = " in line ";
-
-  // A line is a sample: members that WebDataset skips are not part of it.
-  void add(const shard_member& m, const foreign_member& said) {
-    const std::uint64_t before = builder_.met();
-    builder_.add(m);
-    const bool another = builder_.met() != before;
-    if (another == (said.line == line_)) {
-      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
-                said.line});
-    }
-    line_ = said.line;
-  }
-
-  void by_headers(const std::vector<foreign_member>& members) {
-    std::size_t next = 0;
-    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (shard_member m; found.next(m);) {
-      const bool listed = next < members.size() && members[next].data == m.data;
-      if (!belongs(m)) {
-        if (listed) ++next;
-        continue;
-      }
-      if (!listed || members[next].size != m.size) {
-        const bool more = next < members.size();
-        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
-                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
-      }
-      add(m, members[next]);
-      ++next;
-    }
-    builder_.note_unended(found.unended());
-    if (next < members.size())
-      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
-  }
-
-  void by_names(const std::vector<foreign_member>& members) {
-    header_reader in(session_, id_, shard_.size, pace_);
-    std::vector<const foreign_member*> kept;
-    for (const foreign_member& said : members) {
-      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
-      if (!belongs(m)) continue;
-      if (split_member(m.path)->suffix != said.suffix)
-        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
-      add(m, said);
-      kept.push_back(&said);
-    }
-    const std::size_t places = checks_ + 1;
-    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
-      check(in, *kept[(kept.size() - 1) * i / places]);
-    check_edges(in, kept);
-  }
-
-  // Checks the header before a member's bytes. The name may be in a separate header before that one.
-  void check(header_reader& in, const foreign_member& said) {
-    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
-    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
-    if (good) {
-      const auto stored = tar::number_field(block, 124, 12);
-      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
-      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
-      tar::header_path(block, path_);
-      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
-                                                                [](char c) { return c > ' ' && c < 127; });
-      good = good && (!plain || path_ == said.path);
-    }
-    if (!good) {
-      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
-                ", and the shard does not have it there"});
-    }
-  }
-
-  // Checks that no member of a sample lies before the first member or after the last.
-  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    tar::member_walk walk(tar::walk_input::of(in), extension_limit_);
-    shard_member found;
-    const auto next = [&] {
-      while (walk.next(found))
-        if (belongs(found)) return true;
-      return false;
-    };
-    const bool first = next();
-    if (first && (kept.empty() || found.data != kept.front()->data))
-      disagree({"does not have the first member of the shard, '", found.path, "'"});
-    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
-    builder_.note_unended(kept.empty() && walk.unended());
-    if (kept.empty()) return;
-    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
-    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
-    builder_.note_unended(walk.unended());
-  }
-
-  session_view session_;
-  object_id id_;
-  object_version shard_;
-  std::uint64_t extension_limit_;
-  scan_pace pace_;
-  std::size_t checks_;
-  bool skip_apple_double_;
-  index_builder builder_;
-  std::uint64_t line_ = 0;  // of the last sample
-  std::string path_;
-};
-
-PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_version shard,
-                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
-                                       std::size_t checks, bool skip_apple_double) {
-  return foreign_check(session, id, shard, extension_limit, pace, checks, skip_apple_double).dali(text);
-}
-
-PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_version shard,
-                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace,
-                                          bool skip_apple_double) {
-  return foreign_check(session, id, shard, extension_limit, pace, 0, skip_apple_double).energon(offsets);
-}
-
-PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, sidecar_objects* near,
-                                           std::uint64_t extension_limit, scan_pace pace,
-                                           bool skip_apple_double) {
-  const bool dali = policy == index_policy::dali;
-  const sidecar which = dali ? dali_index : energon_index;
-  const std::string path = which.of(shard);
-  const std::string both =
-      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
-  const object_version version = session.version(id);
-  const std::uint64_t maximum = max_index_bytes(version.size);
-  std::optional<buffer> bytes;
-  if (near != nullptr) {
-    std::string why;
-    bytes = near->read(id, which, maximum, &why);
-    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
-  } else {
-    try {
-      bytes = read_whole_file(path, maximum, "the index of this shard");
-    } catch (const error& e) {
-      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                  {both, " cannot be used: ", e.message()})
-          .in_file(shard);
-    }
-  }
-  try {
-    return dali ? index_from_dali(session, id, version, text_of(bytes->view()), extension_limit, pace,
-                                  near != nullptr ? stored_index_checks : 62, skip_apple_double)
-                : index_from_energon(session, id, version, bytes->view(), extension_limit, pace,
-                                     skip_apple_double);
-  } catch (const disagreement& d) {
-    throw error(errc::format, {both, " ", d.text}).in_file(shard);
-  } catch (error& e) {
-    e.in_file(shard);
-    throw;
-  }
-}
-
-PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                          object_version shard, sidecar_objects& near,
-                                                          std::uint64_t extension_limit, scan_pace pace,
-                                                          bool skip_apple_double) {
-  const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
-  if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
-  try {
-    return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
-                           stored_index_checks, skip_apple_double);
-  } catch (const disagreement&) {
-    return std::nullopt;
-  }
-}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -59935,9 +59745,12 @@ PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std
 }
 
 PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
-  static constexpr shard_kind kind{"webdataset",         false,         &build_index,
-                                   &agrees_with_headers, &has_tar_ends, &build_foreign_index,
-                                   &dali_index_in_store};
+  static constexpr shard_kind kind{"webdataset", false, &build_index, &agrees_with_headers, &has_tar_ends};
+  return kind;
+}
+
+PENSTOCK_INLINE const shard_kind& local_tar_shards() noexcept {
+  static constexpr shard_kind kind{"webdataset", false, &build_index, nullptr, &has_tar_ends};
   return kind;
 }
 
@@ -60133,80 +59946,6 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/coming_samples.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Where a sample is that will be evaluated soon.
-struct coming_sample {
-  const shard_index* tables = nullptr;  ///< null: not loaded yet
-  std::uint64_t index = 0;              ///< in the dataset
-  std::uint64_t shard_begin = 0;        ///< the first sample of the shard
-  object_id shard = 0;
-  std::uint32_t first = 0;  ///< the first member
-  std::uint32_t end = 0;
-};
-
-struct bytes_in_shard {
-  object_id shard = 0;
-  std::uint64_t begin = 0;
-  std::uint64_t size = 0;
-};
-
-/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
-/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
-class coming_samples {
- public:
-  static constexpr std::size_t capacity = 64;
-
-  void clear() noexcept { next_ = end_ = 0; }
-  /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
-  void add(const coming_sample& one) noexcept {
-    if (end_ == capacity) return;
-    if (one.tables != nullptr) one.tables->prefetch_first(one.index - one.shard_begin);
-    all_[end_++] = one;
-  }
-  /// Finds the members of all samples, and prefetches their entries.
-  void prefetch_members() noexcept {
-    for (std::size_t i = 0; i < end_; ++i) {
-      coming_sample& one = all_[i];
-      if (one.tables == nullptr) continue;
-      one.first = one.tables->first_member(one.index - one.shard_begin);
-      one.end = one.tables->end_member(one.index - one.shard_begin);
-      if (one.first != one.end) one.tables->prefetch_member(one.first);
-    }
-  }
-  /// The bytes of a sample's used members; none if its tables are not loaded.
-  [[nodiscard]] bytes_in_shard bytes_of(std::size_t i) const noexcept {
-    if (i >= end_ || all_[i].tables == nullptr) return {};
-    const coming_sample& one = all_[i];
-    std::uint32_t first = one.first, end = one.end;
-    while (first != end && !one.tables->uses(first)) ++first;
-    while (first != end && !one.tables->uses(end - 1)) --end;
-    if (first == end) return {};
-    const std::uint64_t begin = one.tables->offset(first);
-    return {one.shard, begin, one.tables->end(end - 1) - begin};
-  }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
-  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
-  /// after all, because they are kept in memory.
-  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    std::size_t i = next_;
-    while (i != end_ && all_[i].index != index) ++i;
-    if (i == end_) return nullptr;
-    next_ = i + 1;
-    return all_[i].tables != nullptr ? &all_[i] : nullptr;
-  }
-
- private:
-  std::array<coming_sample, capacity> all_{};
-  std::size_t next_ = 0;
-  std::size_t end_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/records/shard_sample.hpp
 
 /// A sample of a tar shard in flight: the worker's state, the sample, and the bytes of its members.
@@ -60215,18 +59954,15 @@ namespace detail {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The current sample of a worker, and the next ones if they were looked up.
+/// The current sample of a worker.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
   object_id shard = 0;
-  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
-  std::uint64_t shard_end = 0;
   std::uint64_t sample = 0;  ///< in the shard
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
-  coming_samples coming;
 
   /// Adds shard, offset and key to an error.
   void add_context(error& e) const;
@@ -60526,78 +60262,6 @@ inline void grow(std::vector<spare_member>& spares, std::size_t count) { spares.
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/stored_index.hpp
-
-/// Indexes that lie beside a shard in its store.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The index of a shard that lies beside it in the store: Penstock's own, or else another
-/// program's that names all members. It has the shard's version as the store says it.
-///
-/// Penstock's is taken as it is if it was made for this version; one that was made elsewhere, from a copy
-/// of the shard with another stamp, and others' are compared with a few headers of the shard. Nothing if
-/// there is none that agrees; `why` then gets what is wrong with Penstock's.
-[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, sidecar_objects& near,
-                                                   const shard_kind& kind, scan_pace pace,
-                                                   std::uint64_t extension_limit, std::string& why,
-                                                   bool skip_apple_double = true);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/stored_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// Whether an index of Penstock's belongs to the shard; writes the shard's version into it.
-PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
-                           const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
-                           bool skip_apple_double, std::string& why) {
-  const auto tables = shard_index::over(bytes.view());
-  if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
-    why = to_text(index_state::damaged);
-    return false;
-  }
-  index_header header = tables->header();
-  if (!header.fits(skip_apple_double)) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
-  if (!same &&
-      (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  header.shard_stamp = shard.stamp;
-  header.store(bytes.data());
-  return true;
-}
-
-PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id,
-                                                     sidecar_objects& near, const shard_kind& kind,
-                                                     scan_pace pace, std::uint64_t extension_limit,
-                                                     std::string& why, bool skip_apple_double) {
-  const object_version shard = session.version(id);
-  const std::uint64_t maximum = max_index_bytes(shard.size);
-  try {
-    if (auto own = near.read(id, own_index, maximum, &why);
-        own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
-      return own;
-    if (kind.foreign_in_store != nullptr)
-      return kind.foreign_in_store(session, id, shard, near, extension_limit, pace, skip_apple_double);
-  } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
-    if (!depends_on_bytes(e.code())) throw;
-  }
-  return std::nullopt;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/records/shard_set.hpp
 
 namespace penstock::inline v0_1 {
@@ -60609,22 +60273,34 @@ struct index_rules {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
-  std::string folder;
+  std::string folder = {};
   const shard_kind* kind = nullptr;
   on_damaged_shard damaged = on_damaged_shard::refuse;
   bool skip_apple_double = true;
+};
+
+struct known_shards;
+
+/// What only shards in a store need: programs that read files do not compile it.
+struct store_calls {
+  /// The index of a shard that lies beside it; nothing if there is none that agrees with the shard: `why`
+  /// then gets what is wrong with it.
+  std::optional<buffer> (*find)(const known_shards& set, session_view session, object_id id,
+                                sidecar_objects& near, std::string& why);
+  std::string (*kept_path)(const std::string& folder, const std::string& name, object_version object);
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
   index_rules rules;
+  const store_calls* store;                     // null if all names are paths
   bool local = false;                           // whether the names are paths
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
   std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
-  known_shards(index_rules chosen, bool latent);
+  known_shards(index_rules chosen, bool latent, const store_calls* in_store);
   known_shards(const known_shards&) = delete;
   known_shards& operator=(const known_shards&) = delete;
   ~known_shards();
@@ -60658,6 +60334,15 @@ struct known_shards : known_files {
   [[nodiscard]] std::string describe(std::string where) const;
 };
 
+[[nodiscard]] std::optional<buffer> find_in_store(const known_shards& set, session_view session, object_id id,
+                                                  sidecar_objects& near, std::string& why);
+inline constexpr store_calls shards_in_store{&find_in_store, &kept_index_path};
+
+/// Whether shards of a storage may be in a store: its names are no paths, or not always.
+template <storage Storage>
+inline constexpr bool may_be_stored =
+    !is_local<Storage>() || requires(const Storage& where) { where.local(); };
+
 [[nodiscard]] std::vector<std::string> names_in(const manifest& known);
 
 /// The shards of a dataset, as part of a plan.
@@ -60665,21 +60350,39 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  static constexpr bool latent = traits_of<typename Storage::session>().latency;
-
-  shard_set(Storage given, index_rules chosen)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     check_any(where.names().size());
     sidecar_objects near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
   }
-  shard_set(Storage given, index_rules chosen, manifest known)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+  [[gnu::cold]] shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     take(facts_of(where), std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    if constexpr (requires {
+                    { where.describe() } -> std::convertible_to<std::string>;
+                  })
+      return known_shards::describe(where.describe());
+    else
+      return known_shards::describe({});
+  }
+
+ private:
+  [[nodiscard]] static bool is_distant(const Storage& given) {
+    return traits_of<typename Storage::session>().latency && !is_local(given);
+  }
+  [[nodiscard]] static const store_calls* calls() noexcept {
+    if constexpr (may_be_stored<Storage>)
+      return &shards_in_store;
+    else
+      return nullptr;
   }
 };
 
@@ -60688,7 +60391,7 @@ struct shard_set : known_shards {
 class open_indexes {
  public:
   template <storage Storage>
-  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+  [[gnu::cold]] open_indexes(shared<const shard_set<Storage>> set, const projection& used)
       : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
 
   open_indexes(open_indexes&&) noexcept;
@@ -60736,11 +60439,6 @@ class open_indexes {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether the indexes come from another program.
-PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
-  return policy == index_policy::dali || policy == index_policy::energon;
-}
-
 PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
                                      errc code) {
   return error(code, {"the index ", index, " of the shard ", shard, " ", why,
@@ -60749,8 +60447,8 @@ PENSTOCK_INLINE error index_required(const std::string& index, const std::string
       .in_file(shard);
 }
 
-PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
-    : rules(std::move(chosen)), distant(latent) {}
+PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent, const store_calls* in_store)
+    : rules(std::move(chosen)), store(in_store), distant(latent) {}
 PENSTOCK_INLINE known_shards::~known_shards() = default;
 
 PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
@@ -60860,23 +60558,66 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
+// Whether an index from the store belongs to the shard; writes the shard's version into it. It is taken as it
+// is if it was made for this version; one that was made elsewhere, from a copy of the shard with another
+// stamp, is compared with a few headers.
+PENSTOCK_INLINE bool adopt(const known_shards& set, buffer& bytes, session_view session, object_id id,
+                           object_version shard, std::string& why) {
+  const auto tables = shard_index::over(bytes.view());
+  const index_rules& rules = set.rules;
+  if (!tables || (tables->header().bytewise != 0) != rules.kind->bytewise) {
+    why = to_text(index_state::damaged);
+    return false;
+  }
+  index_header header = tables->header();
+  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
+  if (!header.fits(rules.skip_apple_double) ||
+      (!same && (header.shard_size != shard.size ||
+                 !rules.kind->agrees(session, id, *tables, set.pace(), rules.extension_limit)))) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  header.shard_stamp = shard.stamp;
+  header.store(bytes.data());
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, session_view session,
+                                                    object_id id, sidecar_objects& near, std::string& why) {
+  const object_version shard = session.version(id);
+  try {
+    auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
+    if (own && adopt(set, *own, session, id, shard, why)) return own;
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
+}
+
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
                                                          shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  if (foreign(rules.policy)) {
-    return made(rules.kind->build_foreign(session, id, name, rules.policy, local ? nullptr : &near,
-                                          rules.extension_limit, pace(), rules.skip_apple_double));
-  }
+  const foreign_index* const other = rules.policy.foreign();
+  const auto translated = [&] {
+    return made(other->build(*other,
+                             {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
+                             local ? nullptr : &near));
+  };
+  if (rules.policy.own() == own_index_use::none) return translated();
+  std::string why = to_text(index_state::missing);
   if (!local) {
-    std::string why;
-    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
-                                    rules.skip_apple_double))
-      return made(std::move(*found));
-    if (rules.policy == index_policy::require)
-      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
+    if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
+  if (other != nullptr) try {
+      return translated();
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
+    }
+  if (rules.policy.own() == own_index_use::require)
+    throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
@@ -60885,16 +60626,18 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (foreign(rules.policy)) return {};
-  if (!local) return {kept_index_path(rules.folder, name, shard)};
-  if (rules.policy != index_policy::cache) return {index_path(name)};
+  if (rules.policy.own() == own_index_use::none) return {};
+  if (!local) return {store->kept_path(rules.folder, name, shard)};
+  if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
+  if (const own_index_use own = rules.policy.own();
+      own == own_index_use::none || own == own_index_use::transient)
+    return false;
   const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
@@ -60906,7 +60649,8 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
+  const own_index_use own = rules.policy.own();
+  const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
                                       [](const shared<const buffer>& one) { return one != nullptr; });
@@ -60980,8 +60724,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
-    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
+  if (set_->rules.policy.own() == own_index_use::none) {
+    index = set_->rules.policy.foreign()->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -61052,133 +60796,97 @@ struct show_samples {
     return std::string(tables.key(sample));
   }
   static void add_context(const sample_cursor& at, error& e) { at.add_context(e); }
+  [[nodiscard]] static show_samples of(const known_shards&) noexcept { return {}; }
 };
 
-/// A run's reader of shards with indexes: a session, and the indexes of the shards used so far. `Show` makes
-/// the element of a sample.
-template <storage Storage, class Show>
-class shard_reader {
-  using session_type = typename Storage::session;
-
+/// What a run keeps for shards with indexes: the indexes of those used so far. `Show` makes the element of a
+/// sample.
+template <class Session, class Show>
+class open_shards {
  public:
-  shard_reader(shared<const shard_set<Storage>> set, const projection& used, Show show = {})
-      : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used), show_(show) {}
-
-  using worker = typename worker_for<session_type>::type;
+  using worker = typename worker_for<Session>::type;
   using element = typename Show::template element<worker>;
-  static constexpr bool has_latency = traits_of<session_type>().latency;
-  static constexpr bool plans_reads = planning_session<session_type>;
 
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    move_to(w, p.index);
-    try {
-      sink(show_.open(w));
-      if (w.needs_confirm()) confirm(session_, w.at.shard);
-    } catch (error& e) {
-      if (w.needs_confirm()) confirm(session_, w.at.shard);
-      Show::add_context(w.at, e);
-      throw;
-    }
-  }
+  template <class Files>
+  open_shards(const shared<const Files>& files, const projection& used)
+      : files_(files.get()),
+        indexes_(shared<const shard_set<decltype(Files::where)>>(files), used),
+        show_(Show::of(*files)) {}
 
-  /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
-  void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires(traits_of<session_type>().prefetches)
-  {
-    w.at.coming.clear();
-    for (const position p : next) {
-      const manifest::place place = set_->locate(p.index);
-      w.at.coming.add(
-          {indexes_.find(place.shard), p.index, place.first, static_cast<object_id>(place.shard)});
-    }
-    w.at.coming.prefetch_members();
-  }
-  /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept
-    requires(traits_of<session_type>().prefetches)
-  {
-    const bytes_in_shard found = w.at.coming.bytes_of(i);
-    if (found.size != 0) session_.prefetch(found.shard, found.begin, std::min(maximum, found.size));
-  }
-
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = set_->locate(index);
-    return Show::key(set_->path(place.shard), indexes_.get(session_, place.shard), place.sample);
-  }
-  /// The shard of a sample.
-  [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-  /// Loads the missing indexes of the samples' shards, several at once.
-  void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
-  /// Whether all indexes are loaded.
-  [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
-  /// The ranges of the used members of a sample: one for each run of adjacent members.
-  template <class Sink>
-  void ranges(std::uint64_t index, Sink&& sink) const {
-    ranges(index, 1, sink);
-  }
-  /// The ranges of `count` consecutive samples.
-  template <class Sink>
-  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-    while (count != 0) {
-      const manifest::place place = set_->locate(index);
-      if constexpr (requires { sink.unknown(); })
-        if (indexes_.find(place.shard) == nullptr) return sink.unknown();
-      const auto& tables = indexes_.get(session_, place.shard);
-      const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-      tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
-                          [&](std::uint64_t begin, std::uint64_t end) {
-                            sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
-                          });
-      index += here;
-      count -= here;
-    }
-  }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  /// Ends the session's reads.
-  void cancel_reads() const noexcept {
-    indexes_.end_reads();
-    end_reads(session_);
-  }
+  [[nodiscard]] const open_indexes& indexes() const noexcept { return indexes_; }
+  void end_reads() const noexcept { indexes_.end_reads(); }
   /// The mean payload of a sample.
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
+    return files_->shards.samples() == 0 ? 0 : files_->shards.payload() / files_->shards.samples();
+  }
+  void enter(Session& session, std::size_t shard, worker& w) const {
+    w.at.tables = &indexes_.get(session, shard);
+    w.at.url = &files_->path(shard);
+    w.at.shard = static_cast<object_id>(shard);
+    w.at.sample = no_sample;
+  }
+  [[nodiscard]] element open(Session& session, const manifest::place& place, worker& w) const {
+    const bool in_order = place.sample == w.at.sample + 1;
+    w.at.sample = place.sample;
+    w.at.first = w.at.tables->first_member(place.sample);
+    w.at.end = w.at.tables->end_member(place.sample);
+    w.at.touched = no_offset;
+    w.begin(session, in_order);
+    return show_.open(w);
+  }
+  /// An index is compared with its shard when it is loaded.
+  [[nodiscard]] static constexpr bool reads() noexcept { return false; }
+  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) {
+    Show::add_context(w.at, e);
+  }
+  [[nodiscard]] std::string key(Session& session, const manifest::place& place) const {
+    return Show::key(files_->path(place.shard), indexes_.get(session, place.shard), place.sample);
+  }
+  /// The ranges of the used members of a sample, or of `count` consecutive ones of its shard: one for each
+  /// run of adjacent members.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink,
+              std::uint64_t count = 1) const {
+    if constexpr (requires { sink.unknown(); })
+      if (indexes_.find(place.shard) == nullptr) return sink.unknown();
+    const shard_index& tables = indexes_.get(session, place.shard);
+    tables.runs_of_used(
+        tables.first_member(place.sample), tables.end_member(place.sample + count - 1),
+        [&](std::uint64_t begin, std::uint64_t end) { sink(session, object, begin, end - begin); });
+  }
+  /// Prefetches what says where the sample's members begin in the index.
+  void glance(const manifest::place& place) const noexcept {
+    if (const shard_index* const tables = indexes_.find(place.shard)) tables->prefetch_first(place.sample);
+  }
+  void look_up(const manifest::place& place) const noexcept {
+    const shard_index* const tables = indexes_.find(place.shard);
+    if (tables == nullptr) return;
+    const std::uint32_t first = tables->first_member(place.sample);
+    if (first != tables->end_member(place.sample)) tables->prefetch_member(first);
+  }
+  /// From the first to the last used member.
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& place) const noexcept {
+    const shard_index* const tables = indexes_.find(place.shard);
+    if (tables == nullptr) return {};
+    std::uint32_t first = tables->first_member(place.sample), end = tables->end_member(place.sample);
+    while (first != end && !tables->uses(first)) ++first;
+    while (first != end && !tables->uses(end - 1)) --end;
+    if (first == end) return {};
+    return {tables->offset(first), tables->end(end - 1) - tables->offset(first)};
   }
 
  private:
-  void move_to(worker& w, std::uint64_t index) const {
-    auto& at = w.at;
-    const coming_sample* const coming = at.coming.take(index);
-    bool in_order = false;
-    if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
-      in_order = index == at.shard_begin + at.sample + 1;
-    } else if (coming != nullptr) {
-      enter(at, *coming->tables, coming->shard, coming->shard_begin);
-    } else {
-      const manifest::place place = set_->locate(index);
-      enter(at, indexes_.get(session_, place.shard), static_cast<object_id>(place.shard), place.first);
-    }
-    at.sample = index - at.shard_begin;
-    at.first = at.tables->first_member(at.sample);
-    at.end = at.tables->end_member(at.sample);
-    at.touched = no_offset;
-    w.begin(session_, in_order);
-  }
-  void enter(sample_cursor& at, const shard_index& tables, object_id which, std::uint64_t shard_begin) const {
-    at.tables = &tables;
-    at.url = &set_->path(which);
-    at.shard = which;
-    at.shard_begin = shard_begin;
-    at.shard_end = shard_begin + tables.header().samples;
-  }
+  static constexpr std::uint64_t no_sample = no_offset - 1;  // the number before none
 
-  shared<const shard_set<Storage>> set_;
-  mutable session_type session_;  // a session may be used by many threads
+  const known_shards* files_;  // which the reader holds
   open_indexes indexes_;
   [[no_unique_address]] Show show_;
 };
+
+/// A run's reader of shards with indexes.
+template <storage Storage, class Show>
+using shard_reader = record_reader<shard_set<Storage>, open_shards<typename Storage::session, Show>>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -61205,33 +60913,44 @@ struct webdataset_options {
   /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
   /// one.
   std::uint64_t scan_gap = 256_KiB;
-  /// What to do with a shard that is cut off or damaged. Not for `index_policy::dali` and `energon`, whose
-  /// indexes say what a shard has, nor for `require`, since no index is kept of such a shard.
+  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
+  /// what a shard has, nor for `require`, since no index is kept of such a shard.
   penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
   /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
   /// index is made again if it was made with another choice.
   bool skip_apple_double = true;
 };
 
+inline index_policy::operator webdataset_options() const { return {.index = *this}; }
+
 namespace detail {
 
-/// The shards of a storage, or those listed in a manifest.
 template <storage Storage>
-[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
-                                                               const webdataset_options& options,
-                                                               const manifest* known) {
-  index_rules rules{
-      options.index,        options.threads, options.extension_limit,  options.scan_gap,
-      options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
+[[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
+  const shard_kind* kind = nullptr;
+  if constexpr (may_be_stored<Storage>)
+    kind = &tar_shards();
+  else
+    kind = &local_tar_shards();
+  return {options.index,
+          options.threads,
+          options.extension_limit,
+          options.scan_gap,
+          options.index_folder,
+          kind,
+          options.on_damaged_shard,
+          options.skip_apple_double};
+}
+/// The shards of a storage, or, with one more argument, those listed in a manifest.
+template <storage Storage, std::same_as<manifest>... Known>
+[[nodiscard, gnu::cold]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                                          const webdataset_options& options,
+                                                                          const Known&... known) {
   const shared<const shard_set<Storage>> set(
-      known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
-                       : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
+      new const shard_set<Storage>(std::move(where), rules_of_tar<Storage>(options), known...));
   if (options.require_end) set->check_ends();
   return set;
 }
-/// Those of files, which most programs read: one function for all of them.
-[[nodiscard]] shared<const shard_set<file>> open_tar_files(file where, const webdataset_options& options,
-                                                           const manifest* known);
 
 }  // namespace detail
 
@@ -61241,6 +60960,7 @@ template <storage Storage>
 ///     auto samples = webdataset("train-{0000..0127}.tar");
 ///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
 ///     auto here = webdataset(manifest_from_string(received));
+///     auto beside = webdataset("train-{0000..0127}.tar", index_policy::keep);
 ///
 /// If you pass a manifest that another process made (`to_string`, `manifest_from_string`), no folder is
 /// listed and no index is opened; a shard that does not match the manifest throws `errc::io` at its first
@@ -61269,19 +60989,15 @@ template <storage Storage>
 /// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
-class webdataset : public opens_as_plan<webdataset<Storage>> {
-  using shard_set = detail::shard_set<Storage>;
-
+class webdataset
+    : public detail::record_source<detail::shard_set<Storage>,
+                                   detail::open_shards<typename Storage::session, detail::show_samples>,
+                                   webdataset<Storage>> {
  public:
-  using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
-  /// A run's reader: a session, and the indexes of the shards used so far.
-  using reader = detail::shard_reader<Storage, detail::show_samples>;
-  using element = typename reader::element;
-
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(open(std::move(where), options, nullptr)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options)) {}
   template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -61298,59 +61014,24 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(open(std::move(where), options, &known)) {}
+      : webdataset::record_source(detail::open_tar_shards(std::move(where), options, known)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return set_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   /// The shards of which only the samples before some damage are in the dataset, as far as this plan has
   /// looked for indexes: none if it was made with a manifest. See `on_damaged_shard`.
-  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return set_->damages; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
-  [[nodiscard]] std::string describe() const {
-    if constexpr (requires {
-                    { set_->where.describe() } -> std::convertible_to<std::string>;
-                  })
-      return set_->describe(set_->where.describe());
-    else
-      return set_->describe({});
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept {
+    return this->known().damages;
   }
-  /// Returns a reader that never fetches unused members ahead, and reads as little of them as it can.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
-
- private:
-  [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
-                                                    const class penstock::manifest* known) {
-    if constexpr (std::same_as<Storage, file>)
-      return detail::open_tar_files(std::move(where), options, known);
-    else
-      return detail::open_tar_shards(std::move(where), options, known);
-  }
-
-  shared<const shard_set> set_;
 };
 
 template <storage Storage>
-webdataset(Storage) -> webdataset<Storage>;
-template <storage Storage>
-webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(Storage, webdataset_options = {}) -> webdataset<Storage>;
 webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
 template <storage Storage>
 webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::pattern_text Text>
-webdataset(const Text&) -> webdataset<file>;
-template <detail::pattern_text Text>
-webdataset(const Text&, webdataset_options) -> webdataset<file>;
+webdataset(const Text&, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
-
-inline shared<const detail::shard_set<file>> detail::open_tar_files(file where,
-                                                                    const webdataset_options& options,
-                                                                    const manifest* known) {
-  return open_tar_shards(std::move(where), options, known);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -61405,7 +61086,7 @@ struct webdataset_format {
   template <storage Storage>
   using stored_sources = std::variant<webdataset<Storage>>;
 
-  webdataset_options options = {};
+  webdataset_options options = index_policy::cache.or_else(dali_index);
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_tar); }
@@ -61614,7 +61295,7 @@ namespace detail {
 /// A number of `size` bytes at a place of the head; nothing beyond its end.
 template <class T>
 T number_in(const listed_files& some, std::size_t at) {
-  return at + sizeof(T) <= some.head.size() ? little_endian<T>(bytes_of(some.head), at) : T{};
+  return at + sizeof(T) <= some.head.size() ? load_little<T>(bytes_of(some.head).data() + at) : T{};
 }
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {
@@ -62018,6 +61699,58 @@ template <class Storage, class... Formats>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/energon_index.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
+/// last sample. Throws a `disagreement` if the two do not match.
+[[nodiscard]] inline buffer index_from_energon(const foreign_shard& shard, bytes_view offsets) {
+  foreign_check made(shard);
+  if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
+  const std::uint64_t samples = offsets.size() / 8 - 1;
+  const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
+  std::uint64_t end = 0;
+  auto found = made.members();
+  for (shard_member m; found.next(m);) {
+    const std::uint64_t before = made.builder.met();
+    if (!made.belongs(m)) continue;
+    made.builder.add(m);
+    end = m.data + m.size;
+    if (made.builder.met() == before) continue;
+    if (before >= samples)
+      disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
+    if (offset(before) != m.header)
+      disagree({"says that sample ", before, " begins at ", offset(before),
+                ", and the shard has another one at ", m.header});
+  }
+  made.builder.note_unended(found.unended());
+  if (made.builder.met() != samples) {
+    disagree({"has ", samples, " samples, and the shard has ", made.builder.met()});
+  }
+  if (offset(samples) < end || offset(samples) > shard.version.size)
+    disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
+  return made.builder.finish(shard.version);
+}
+
+inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_energon, &build_foreign_index};
+
+}  // namespace detail
+
+/// The indexes that Megatron-Energon writes beside shards, `train-0.tar.idx`, as the policy of `webdataset`
+/// and of `energon`.
+///
+///     auto samples = webdataset("train-{0000..0127}.tar", energon_index);
+///
+/// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
+/// `.nv-meta` repeat it, and are not read.
+/// Source: Megatron-Energon, itar.py.
+inline constexpr index_policy energon_index{detail::own_index_use::none, &detail::energon_file};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/from.hpp
 
 namespace penstock::inline v0_1 {
@@ -62077,6 +61810,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
   class reader {
    public:
     struct worker {};
+    static constexpr reader_traits traits = {.in_memory = in_one_piece};
     explicit reader(shared<const Range> range) noexcept : range_(std::move(range)) {}
 
     template <class Sink>
@@ -62366,7 +62100,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   class reader {
    public:
     struct worker {};
-    static constexpr bool calls_functions = true;
+    static constexpr reader_traits traits = {.calls_functions = true};
     explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
 
     template <class Sink>
@@ -62447,6 +62181,9 @@ struct index_shards_options {
   std::size_t threads = 0;
   std::uint64_t extension_limit = 1_MiB;
   std::uint64_t scan_gap = 256_KiB;
+  /// What an index that is missing is made from: `dali_index`, DALI's in the store; with
+  /// `index_policy::cache.or_else(dali_index)` the shard's headers where there is none of DALI's.
+  index_policy index = index_policy::cache;
 };
 
 /// What `index_shards` found and did.
@@ -62536,21 +62273,22 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   if (where.local)
     throw error(errc::argument,
                 "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
-  const scan_pace pace = latent ? scan_pace::far(options.scan_gap) : scan_pace();
+  const known_shards set({.policy = options.index,
+                          .extension_limit = options.extension_limit,
+                          .scan_gap = options.scan_gap,
+                          .kind = &tar_shards()},
+                         latent, &shards_in_store);
   const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
   indexed_shards done;
   std::mutex one_at_a_time;
   for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
     const auto id = static_cast<object_id>(i);
     const object_version there = session.version(id);
-    std::optional<buffer> made;
-    if (!index_is_there(there, id, near)) {
-      std::string why;
-      made = index_in_store(session, id, near, tar_shards(), pace, options.extension_limit, why);
-      if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
-    }
+    shared<const buffer> made;
+    if (shard_damage none; !index_is_there(there, id, near))
+      made = set.build(session, near, i, where.names[i], none);
     const std::scoped_lock held(one_at_a_time);
-    if (made) {
+    if (made != nullptr) {
       sink.put(sink.self, i, index_name(where.names[i]), made->view());
       ++done.made;
     } else {
@@ -62630,8 +62368,7 @@ class mix_source
 
 namespace mistakes {
 
-struct mix_without_weights {
-  using penstock_mistake = about_expression_tag;
+struct mix_without_weights : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -62639,8 +62376,7 @@ struct mix_without_weights {
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
-struct mix_list_and_more {
-  using penstock_mistake = about_expression_tag;
+struct mix_list_and_more : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -62648,8 +62384,7 @@ struct mix_list_and_more {
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
-struct mix_option_twice {
-  using penstock_mistake = about_expression_tag;
+struct mix_option_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -62769,8 +62504,7 @@ inline constexpr detail::mix_fn mix{};
 
 // ---- penstock/source/rows/range_source.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Places of rows in local files, for `record_files`. `Format` is as for `row_source`; `wanted` is the shape
 /// of a row, or null.
@@ -62844,8 +62578,7 @@ class range_source : public record_files<range_layout<Format, T>, file, range_so
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/npy_ranges.hpp
 
@@ -62900,7 +62633,20 @@ namespace detail {
 
 /// The rows of a file without a header, of so many bytes each. Throws `errc::format` if it does not end with
 /// a row.
-[[nodiscard]] stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item);
+[[nodiscard]] inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
+  const std::uint64_t elements = row.elements();
+  if (row.rank() == extents::max_rank || elements == 0 ||
+      elements > std::numeric_limits<std::uint64_t>::max() / item)
+    throw error(errc::argument, {"rows of shape ", to_string(row),
+                                 " are no rows of a file; write the shape of one row, as in "
+                                 "raw_ranges<float>(pattern, extents(128))"});
+  const std::uint64_t row_bytes = elements * item;
+  if (size % row_bytes != 0)
+    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
+                               ": either it is cut, or its rows are not of shape ", to_string(row)})
+        .at_offset(size - size % row_bytes);
+  return {row.prepend(size / row_bytes), 0, 0, false};
+}
 
 template <class T>
 struct raw_range_format {
@@ -62941,25 +62687,6 @@ template <class T>
                 "penstock: raw_ranges<T> needs numbers, or other trivially copyable values");
   return {detail::files_of(std::string(pattern)), {row}, &row};
 }
-
-namespace detail {
-
-inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
-  const std::uint64_t elements = row.elements();
-  if (row.rank() == extents::max_rank || elements == 0 ||
-      elements > std::numeric_limits<std::uint64_t>::max() / item)
-    throw error(errc::argument, {"rows of shape ", to_string(row),
-                                 " are no rows of a file; write the shape of one row, as in "
-                                 "raw_ranges<float>(pattern, extents(128))"});
-  const std::uint64_t row_bytes = elements * item;
-  if (size % row_bytes != 0)
-    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
-                               ": either it is cut, or its rows are not of shape ", to_string(row)})
-        .at_offset(size - size % row_bytes);
-  return {row.prepend(size / row_bytes), 0, 0, false};
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -63730,17 +63457,9 @@ struct synthetic_fn {
 ///                                 .jitter = 0.5, .tail_probability = 0.01, .tail_factor = 20, .wait = synthetic_wait::sleep});
 inline constexpr synthetic_fn synthetic{};
 
-}  // namespace penstock::inline v0_1
+inline std::string synthetic_source::reader::key(std::uint64_t index) const { return std::to_string(index); }
 
-// ---- penstock/source/synthetic.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string synthetic_source::reader::key(std::uint64_t index) const {
-  return std::to_string(index);
-}
-
-PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& options) : options_(options) {
+inline synthetic_source::synthetic_source(const synthetic_options& options) : options_(options) {
   const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
   if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
       options.cost.count() < 0)
@@ -63757,12 +63476,12 @@ PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& opti
   starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
-PENSTOCK_INLINE std::string synthetic_source::describe() const {
+inline std::string synthetic_source::describe() const {
   return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
                        options_.cost.count(), " ns each)"});
 }
 
-PENSTOCK_INLINE std::uint64_t synthetic_source::fingerprint() const noexcept {
+inline std::uint64_t synthetic_source::fingerprint() const noexcept {
   return penstock::fingerprint{}
       .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
       .value();
@@ -64442,8 +64161,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct zip_needs_names {
-  using penstock_mistake = about_element_tag;
+struct zip_needs_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64451,8 +64169,7 @@ struct zip_needs_names {
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
-struct zip_same_field {
-  using penstock_mistake = about_expression_tag;
+struct zip_same_field : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64460,8 +64177,7 @@ struct zip_same_field {
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
-struct zip_name_count {
-  using penstock_mistake = about_expression_tag;
+struct zip_name_count : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64516,8 +64232,17 @@ template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
-[[nodiscard, gnu::cold]] std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
-                                                   bool to_the_shortest);
+[[nodiscard, gnu::cold]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
+                                                          bool to_the_shortest) {
+  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+    if (sizes[k] != sizes[0]) {
+      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
+          .in_stage("zip");
+    }
+  }
+  return *std::min_element(sizes.begin(), sizes.end());
+}
 
 /// The record that the elements form: all their fields, or one field for each element.
 template <class Names, class... Elements>
@@ -64690,21 +64415,6 @@ template <fixed_string... Names, class... Args>
       args...);
 }
 
-namespace detail {
-
-inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes, bool to_the_shortest) {
-  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
-    if (sizes[k] != sizes[0]) {
-      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
-                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
-          .in_stage("zip");
-    }
-  }
-  return *std::min_element(sizes.begin(), sizes.end());
-}
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/allow_empty.hpp
@@ -64731,8 +64441,7 @@ inline constexpr allow_empty_stage allow_empty{};
 
 namespace penstock::inline v0_1::mistakes {
 
-struct two_bad_samples {
-  using penstock_mistake = about_expression_tag;
+struct two_bad_samples : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64740,8 +64449,7 @@ struct two_bad_samples {
                   "them");
   }
 };
-struct replace_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct replace_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64885,28 +64593,26 @@ struct policy_stage {
 
 }  // namespace penstock::inline v0_1::bad_samples
 
-// ---- penstock/stage/bad_samples.ipp
-
 namespace penstock::inline v0_1::bad_samples {
 
-PENSTOCK_INLINE fraction::fraction(double part) : value(part) {
+inline fraction::fraction(double part) : value(part) {
   if (!(part >= 0 && part <= 1))
     throw error(errc::argument, {"bad_samples: ", describe(),
                                  " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
         .in_stage("bad_samples");
 }
-PENSTOCK_INLINE std::string fraction::describe() const {
+inline std::string fraction::describe() const {
   char digits[32];
   return detail::text({"fraction(",
                        std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
                        ")"});
 }
 
-PENSTOCK_INLINE budget::budget(std::uint64_t count, bool negative) : count_(count) {
+inline budget::budget(std::uint64_t count, bool negative) : count_(count) {
   if (negative)
     throw error(errc::argument, "bad_samples: a budget cannot be negative").in_stage("bad_samples");
 }
-PENSTOCK_INLINE std::uint64_t budget::limit(std::optional<std::uint64_t> samples) const {
+inline std::uint64_t budget::limit(std::optional<std::uint64_t> samples) const {
   if (!part_) return count_;
   if (*part_ == 0) return 0;
   if (!samples)
@@ -64917,7 +64623,7 @@ PENSTOCK_INLINE std::uint64_t budget::limit(std::optional<std::uint64_t> samples
         .in_stage("bad_samples");
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
 }
-PENSTOCK_INLINE std::string budget::describe() const {
+inline std::string budget::describe() const {
   if (!part_) return std::to_string(count_);
   return fraction(*part_).describe();
 }
@@ -64930,8 +64636,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_batches {
-  using penstock_mistake = about_expression_tag;
+struct two_batches : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64939,8 +64644,7 @@ struct two_batches {
                   "size you want");
   }
 };
-struct batch_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64948,8 +64652,7 @@ struct batch_after_copy {
                   "batch(n) | pin_and_copy");
   }
 };
-struct discovered_without_collate {
-  using penstock_mistake = about_element_tag;
+struct discovered_without_collate : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64957,8 +64660,7 @@ struct discovered_without_collate {
                   "batch(n, ragged) or batch(n, pad_to_longest)");
   }
 };
-struct open_sample_in_batch {
-  using penstock_mistake = about_element_tag;
+struct open_sample_in_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64966,8 +64668,7 @@ struct open_sample_in_batch {
                   "decode<field<...>> before it");
   }
 };
-struct not_batchable {
-  using penstock_mistake = about_element_tag;
+struct not_batchable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -64977,8 +64678,7 @@ struct not_batchable {
   }
 };
 
-struct eight_lengths {
-  using penstock_mistake = about_element_tag;
+struct eight_lengths : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -64986,8 +64686,7 @@ struct eight_lengths {
                   "the maximum; give it fewer in a map(f) before batch");
   }
 };
-struct channels_first_of_other {
-  using penstock_mistake = about_element_tag;
+struct channels_first_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -64997,8 +64696,7 @@ struct channels_first_of_other {
         "field that has them");
   }
 };
-struct pitched_scalar {
-  using penstock_mistake = about_element_tag;
+struct pitched_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65007,8 +64705,7 @@ struct pitched_scalar {
   }
 };
 
-struct padded_scalar {
-  using penstock_mistake = about_element_tag;
+struct padded_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65016,8 +64713,7 @@ struct padded_scalar {
                   "write collate<\"image\">(pad_to_largest) for the field that has images");
   }
 };
-struct fill_of_other_type {
-  using penstock_mistake = about_element_tag;
+struct fill_of_other_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65049,10 +64745,28 @@ inline constexpr bool repeats_an_option =
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
 
 /// The size of a whole step, over all ranks.
-[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
-[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
+[[nodiscard]] inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
+  if (global && ranks > size) {
+    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                 ranks, "; make it larger or use fewer ranks"})
+        .in_stage("batch");
+  }
+  if (!global && size > 0xffffffffu / ranks) {
+    throw error(errc::argument,
+                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+        .in_stage("batch");
+  }
+  return global ? size : size * ranks;
+}
+[[nodiscard]] inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
+  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
+}
 /// Returns the size, or throws if a batch cannot have it.
-[[nodiscard]] std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage);
+[[nodiscard]] inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
+  if (size == 0)
+    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
+  return size;
+}
 
 template <class... Options>
 constexpr void check_batch_options() {
@@ -65233,32 +64947,6 @@ template <class... Options>
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
-namespace detail {
-
-inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
-  if (global && ranks > size) {
-    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                 ranks, "; make it larger or use fewer ranks"})
-        .in_stage("batch");
-  }
-  if (!global && size > 0xffffffffu / ranks) {
-    throw error(errc::argument,
-                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-        .in_stage("batch");
-  }
-  return global ? size : size * ranks;
-}
-inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
-  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
-}
-inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
-  if (size == 0)
-    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
-  return size;
-}
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/batch_by.hpp
@@ -65267,8 +64955,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct batch_by_without_positions {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_positions : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65279,8 +64966,7 @@ struct batch_by_without_positions {
   }
 };
 
-struct batch_by_without_numbers {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_numbers : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -65464,8 +65150,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cells_need_columns {
-  using penstock_mistake = about_element_tag;
+struct cells_need_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -65484,7 +65169,9 @@ concept row_of_columns = open_sample<T> && requires(const std::remove_cvref_t<T>
   { row.member(i).cell() } -> std::convertible_to<arrow_cell>;
 };
 
-[[noreturn, gnu::cold]] void no_such_column(std::string_view name, const std::string& there);
+[[noreturn, gnu::cold]] inline void no_such_column(std::string_view name, const std::string& there) {
+  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
+}
 
 }  // namespace detail
 
@@ -65540,14 +65227,6 @@ struct cells_stage {
 
 [[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
 
-namespace detail {
-
-inline void no_such_column(std::string_view name, const std::string& there) {
-  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
-}
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/fields.hpp
@@ -65556,8 +65235,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct fields_need_names {
-  using penstock_mistake = about_element_tag;
+struct fields_need_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65767,8 +65445,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct decode_nothing {
-  using penstock_mistake = about_expression_tag;
+struct decode_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65776,8 +65453,7 @@ struct decode_nothing {
                   "...> for some fields");
   }
 };
-struct codec_wants_bytes {
-  using penstock_mistake = about_element_tag;
+struct codec_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65785,8 +65461,7 @@ struct codec_wants_bytes {
                   "decode, or use map(f)");
   }
 };
-struct decode_which_field {
-  using penstock_mistake = about_element_tag;
+struct decode_which_field : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65794,8 +65469,7 @@ struct decode_which_field {
                   "decode<field<\"name\", Codec>>");
   }
 };
-struct number_is_no_codec {
-  using penstock_mistake = about_expression_tag;
+struct number_is_no_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -65804,8 +65478,7 @@ struct number_is_no_codec {
         "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
   }
 };
-struct not_a_codec {
-  using penstock_mistake = about_expression_tag;
+struct not_a_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -65822,8 +65495,7 @@ template <class T>
 concept is_defined = requires { sizeof(T); };
 /// In the place of a codec that is only declared.
 template <class T>
-struct declared_codec {
-  using penstock_mistake = about_expression_tag;
+struct declared_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66146,8 +65818,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct enumerate_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct enumerate_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66205,8 +65876,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct mutable_function {
-  using penstock_mistake = about_expression_tag;
+struct mutable_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66216,8 +65886,7 @@ struct mutable_function {
 };
 /// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
-struct wrong_type {
-  using penstock_mistake = about_element_tag;
+struct wrong_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66225,8 +65894,7 @@ struct wrong_type {
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
-struct several_parameters {
-  using penstock_mistake = about_element_tag;
+struct several_parameters : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66236,8 +65904,7 @@ struct several_parameters {
         "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
-struct returns_nothing {
-  using penstock_mistake = about_expression_tag;
+struct returns_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
@@ -66817,8 +66484,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct predicate_not_bool {
-  using penstock_mistake = about_expression_tag;
+struct predicate_not_bool : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: filter's function must return bool");
@@ -66886,8 +66552,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct keep_after_random {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_random : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66895,8 +66560,7 @@ struct keep_after_random {
                   "same in every epoch; move it before that stage");
   }
 };
-struct keep_after_enumerate {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_enumerate : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66905,8 +66569,7 @@ struct keep_after_enumerate {
         "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
-struct keep_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct keep_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66914,8 +66577,7 @@ struct keep_on_forward {
                   "sample whether it is kept or not; use a source with an index");
   }
 };
-struct keep_after_unbatch {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66924,8 +66586,7 @@ struct keep_after_unbatch {
         "unbatch");
   }
 };
-struct keep_over_mixed_epochs {
-  using penstock_mistake = about_expression_tag;
+struct keep_over_mixed_epochs : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66934,8 +66595,7 @@ struct keep_over_mixed_epochs {
         "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
   }
 };
-struct keep_open_sample {
-  using penstock_mistake = about_element_tag;
+struct keep_open_sample : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66943,8 +66603,7 @@ struct keep_open_sample {
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
-struct keep_views {
-  using penstock_mistake = about_element_tag;
+struct keep_views : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66953,8 +66612,7 @@ struct keep_views {
                   "that own what they have, such as std::string");
   }
 };
-struct keep_without_limit {
-  using penstock_mistake = about_expression_tag;
+struct keep_without_limit : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66981,7 +66639,7 @@ struct keep_without_limit {
 /// order. Each process has its own. What is kept is not fetched ahead, and storages with a cache do not count
 /// on it. A state does not hold samples: a restored run keeps them anew.
 /// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
-/// `run.counters().kept` counts; `report` says it.
+/// `run.counters().kept` counts, also samples for which there was no room; `report` says it.
 /// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of
 /// those members of records that are neither numbers nor shown as views (lists of texts); of a sample that is
 /// kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
@@ -67030,17 +66688,7 @@ struct keep_in_memory_stage {
 };
 
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
-[[nodiscard]] keep_in_memory_stage keep_in_memory(any_count limit);
-/// With a unit: `keep_in_memory(8_GiB)`.
-[[nodiscard]] keep_in_memory_stage keep_in_memory(byte_count limit);
-/// A mistake, which gets a sentence.
-template <class Never = void>
-[[nodiscard]] keep_in_memory_stage keep_in_memory() {
-  mistakes::keep_without_limit::explain<Never>();
-  return {};
-}
-
-inline keep_in_memory_stage keep_in_memory(any_count limit) {
+[[nodiscard]] inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
   if (bytes == 0)
     throw error(errc::argument,
@@ -67049,8 +66697,15 @@ inline keep_in_memory_stage keep_in_memory(any_count limit) {
         .in_stage("keep_in_memory");
   return {bytes};
 }
-inline keep_in_memory_stage keep_in_memory(byte_count limit) {
+/// With a unit: `keep_in_memory(8_GiB)`.
+[[nodiscard]] inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
+}
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory() {
+  mistakes::keep_without_limit::explain<Never>();
+  return {};
 }
 
 }  // namespace penstock::inline v0_1
@@ -67069,8 +66724,7 @@ struct load_options {
 
 namespace mistakes {
 
-struct load_without_path {
-  using penstock_mistake = about_element_tag;
+struct load_without_path : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67086,11 +66740,37 @@ namespace detail {
 
 /// The name of a file in a folder. Throws errc::argument for a path that leads out of it, unless that is
 /// allowed.
-[[nodiscard]] std::string loaded_name(std::string_view folder, std::string_view path,
-                                      const load_options& options);
+[[nodiscard]] inline std::string loaded_name(std::string_view folder, std::string_view path,
+                                             const load_options& options) {
+  const bool outside = path.starts_with('/') || path.find("://") != path.npos;
+  bool leaves = outside || path.empty() || path.find('\0') != path.npos;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    leaves = leaves || path.substr(begin, end - begin) == "..";
+    begin = end + 1;
+  }
+  if (path.empty() || (leaves && !options.allow_outside))
+    throw error(errc::argument,
+                {"the path '", path, "' ", path.empty() ? "is empty" : "leads out of the folder '",
+                 path.empty() ? "" : folder,
+                 path.empty() ? "" : "'; load_options{.allow_outside = true} reads it nevertheless"});
+  std::string made(outside ? std::string_view() : folder);
+  if (!made.empty() && !made.ends_with('/')) made += '/';
+  return made.append(path);
+}
 /// The folder that a storage names. Throws errc::argument unless it is one.
-[[nodiscard]] std::string load_folder(std::span<const std::string> names);
-[[noreturn, gnu::cold]] void too_long_to_load(std::uint64_t size, const load_options& options);
+[[nodiscard]] inline std::string load_folder(std::span<const std::string> names) {
+  if (names.size() != 1)
+    throw error(errc::argument,
+                {"load is given the storage of one folder, as in load<\"path\">(file(\"data\"), jpeg{}), "
+                 "and this one names ",
+                 names.size(), " objects"});
+  return names.front();
+}
+[[noreturn, gnu::cold]] inline void too_long_to_load(std::uint64_t size, const load_options& options) {
+  throw error(errc::limit,
+              {"the file has ", size, " bytes, and load_options::max_bytes is ", options.max_bytes});
+}
 
 template <class CodecScratch>
 struct load_scratch {
@@ -67205,44 +66885,7 @@ template <fixed_string Name, renaming_storage Storage, codec Codec>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/stage/load.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string loaded_name(std::string_view folder, std::string_view path,
-                                        const load_options& options) {
-  const bool outside = path.starts_with('/') || path.find("://") != path.npos;
-  bool leaves = outside || path.empty() || path.find('\0') != path.npos;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    leaves = leaves || path.substr(begin, end - begin) == "..";
-    begin = end + 1;
-  }
-  if (path.empty() || (leaves && !options.allow_outside))
-    throw error(errc::argument,
-                {"the path '", path, "' ", path.empty() ? "is empty" : "leads out of the folder '",
-                 path.empty() ? "" : folder,
-                 path.empty() ? "" : "'; load_options{.allow_outside = true} reads it nevertheless"});
-  std::string made(outside ? std::string_view() : folder);
-  if (!made.empty() && !made.ends_with('/')) made += '/';
-  return made.append(path);
-}
-
-PENSTOCK_INLINE std::string load_folder(std::span<const std::string> names) {
-  if (names.size() != 1)
-    throw error(errc::argument,
-                {"load is given the storage of one folder, as in load<\"path\">(file(\"data\"), jpeg{}), "
-                 "and this one names ",
-                 names.size(), " objects"});
-  return names.front();
-}
-
-PENSTOCK_INLINE void too_long_to_load(std::uint64_t size, const load_options& options) {
-  throw error(errc::limit,
-              {"the file has ", size, " bytes, and load_options::max_bytes is ", options.max_bytes});
-}
-
-}  // namespace penstock::inline v0_1::detail
+namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/stage/map_batch.hpp
 
@@ -67250,8 +66893,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct map_batch_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct map_batch_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67259,8 +66901,7 @@ struct map_batch_without_batch {
                   "for single samples");
   }
 };
-struct map_batch_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct map_batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67268,8 +66909,7 @@ struct map_batch_after_copy {
                   "batch(n) | map_batch(f) | pin_and_copy");
   }
 };
-struct wrong_argument_of_map_batch {
-  using penstock_mistake = about_element_tag;
+struct wrong_argument_of_map_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67278,8 +66918,7 @@ struct wrong_argument_of_map_batch {
                   "columns.values() if samples are not records");
   }
 };
-struct returns_no_columns {
-  using penstock_mistake = about_element_tag;
+struct returns_no_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67426,8 +67065,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_unknown {
-  using penstock_mistake = about_expression_tag;
+struct places_unknown : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67437,8 +67075,7 @@ struct places_unknown {
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
-struct places_without_image {
-  using penstock_mistake = about_element_tag;
+struct places_without_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67448,8 +67085,7 @@ struct places_without_image {
   }
 };
 
-struct map_without_function {
-  using penstock_mistake = about_expression_tag;
+struct map_without_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68146,8 +67782,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct on_device_before_copy {
-  using penstock_mistake = about_expression_tag;
+struct on_device_before_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68155,8 +67790,7 @@ struct on_device_before_copy {
                   "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
   }
 };
-struct on_device_of_host {
-  using penstock_mistake = about_expression_tag;
+struct on_device_of_host : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68164,8 +67798,7 @@ struct on_device_of_host {
                   "pin_and_copy(cuda{}), or map(f) before batch");
   }
 };
-struct on_device_of_field_twice {
-  using penstock_mistake = about_expression_tag;
+struct on_device_of_field_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68173,8 +67806,7 @@ struct on_device_of_field_twice {
                   "order: on_device<\"jpg\">(f, g)");
   }
 };
-struct on_device_of_whole_record {
-  using penstock_mistake = about_element_tag;
+struct on_device_of_whole_record : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68182,8 +67814,7 @@ struct on_device_of_whole_record {
                   "write on_device<\"jpg\">(f)");
   }
 };
-struct on_device_draws_after_unbatch {
-  using penstock_mistake = about_expression_tag;
+struct on_device_draws_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68191,8 +67822,7 @@ struct on_device_draws_after_unbatch {
                   "not know which piece of a sample they are; write map(f) between unbatch and batch");
   }
 };
-struct not_a_device_operation {
-  using penstock_mistake = about_element_tag;
+struct not_a_device_operation : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68546,8 +68176,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct require_nothing {
-  using penstock_mistake = about_expression_tag;
+struct require_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68598,16 +68227,14 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cursor_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
-struct cursor_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68615,8 +68242,7 @@ struct cursor_after_filter {
                   "before them");
   }
 };
-struct lost_by_shuffle_buffer {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_shuffle_buffer : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -68692,8 +68318,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct steps_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct steps_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
@@ -68745,8 +68370,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct not_expandable {
-  using penstock_mistake = about_element_tag;
+struct not_expandable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -69447,10 +69071,41 @@ class any_of {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/cache/next_uses.hpp
+// ---- penstock/storage/cache/block_index.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
+
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
+
+/// What identifies a block: a hash of its object's name and version, and of its number.
+struct key {
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const key&, const key&) = default;
+};
+
+/// What a folder of blocks is made for; it has room for `slots` blocks.
+struct shape {
+  std::uint64_t block = 0;  ///< bytes of a block, a multiple of `piece`
+  std::uint64_t piece = 0;  ///< bytes that have a checksum
+  std::uint64_t slots = 0;
+
+  [[nodiscard]] std::uint64_t pieces() const noexcept { return piece == 0 ? 0 : block / piece; }
+  friend bool operator==(const shape&, const shape&) = default;
+};
+
+enum class phase : std::uint32_t { free, filling, full };
+
+/// A slot as it was seen. Its state is another one as soon as the slot is used for something else.
+struct place {
+  std::uint32_t slot = 0, state = 0;
+
+  [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
+};
+
+/// How a copy of bytes of a block went.
+enum class copied { whole, absent, moved, damaged };
 
 /// When a process needs a block next: a row of its run, or one of the others.
 class next_use {
@@ -69542,7 +69197,6 @@ class outlook {
   void add(const next_uses& all, std::uint32_t row) noexcept;
   /// All rows are there: what they have in common.
   void settle() noexcept;
-  [[nodiscard]] bool any() const noexcept { return count_ != 0; }
   /// How far away the next use of a slot is, by whoever needs it first; comparable between slots.
   [[nodiscard]] std::uint64_t distance(std::uint32_t slot) const noexcept;
   /// The same of a block that is in no slot, which one process needs then.
@@ -69551,7 +69205,7 @@ class outlook {
  private:
   struct row_seen {
     std::uint64_t run_row = 0, ns_per_row = 1;
-    const std::uint64_t* words = nullptr;
+    std::uint64_t* words = nullptr;
     std::uint32_t number = 0;
     [[nodiscard]] std::uint64_t to(next_use when) const noexcept;
   };
@@ -69559,130 +69213,47 @@ class outlook {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/next_uses.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
-  return reinterpret_cast<row_record*>(memory_)[row];
-}
-PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
-}
-
-PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
-  return std::atomic_ref(record(row).used).load(std::memory_order_acquire) != 0;
-}
-PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
-  clear(row);
-  stand_at(row, 0, 0);
-  std::atomic_ref(record(row).used).store(1, std::memory_order_release);
-}
-PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
-  std::atomic_ref(record(row).used).store(0, std::memory_order_release);
-}
-
-PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
-                                         std::uint64_t ns_per_row) const noexcept {
-  std::atomic_ref(record(row).run_row).store(run_row, std::memory_order_relaxed);
-  std::atomic_ref(record(row).ns_per_row).store(ns_per_row, std::memory_order_relaxed);
-}
-PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
-}
-PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
-  // In one order with the states of slots: see `block_index::stand_at`.
-  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_seq_cst);
-}
-PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
-}
-PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
-  for (std::uint32_t row = 0; row < maximum; ++row)
-    if (is_used(row)) set(row, slot, {});
-}
-
-PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
-  if (count_ == rows_.size()) return;
-  const next_uses::row_record& one = all.record(row);
-  const auto read = [](const std::uint64_t& word) {
-    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
-  };
-  rows_[count_++] = {read(one.run_row), read(one.ns_per_row), &all.word(row, 0), row};
-}
-
-// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
-// says of each would only add noise.
-PENSTOCK_INLINE void outlook::settle() noexcept {
-  constexpr std::uint64_t alike = 4;
-  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    least = std::min(least, rows_[i].ns_per_row);
-    greatest = std::max(greatest, rows_[i].ns_per_row);
+/// The largest number up to a maximum that fits, if all smaller ones do.
+template <class Fits>
+[[nodiscard]] std::uint64_t largest(std::uint64_t maximum, Fits&& fits) {
+  std::uint64_t low = 0;
+  while (low < maximum) {
+    const std::uint64_t middle = low + (maximum - low + 1) / 2;
+    if (fits(middle))
+      low = middle;
+    else
+      maximum = middle - 1;
   }
-  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
-  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
+  return low;
 }
+/// Maximum of slots in any cache.
+inline constexpr std::uint64_t max_slots = std::uint64_t{1} << 30;
 
-PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
-  if (when.is_never()) return next_uses::farthest;
-  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
-  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
-}
-PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
-  std::uint64_t least = next_uses::farthest;
-  for (std::uint32_t i = 0; i < count_ && least != 0; ++i) {
-    std::uint64_t& word = const_cast<std::uint64_t&>(rows_[i].words[slot]);
-    const auto when = next_use::of_word(std::atomic_ref(word).load(std::memory_order_relaxed));
-    least = std::min(least, rows_[i].to(when));
+/// A slot that another block may have: when it was used, 0 if it is free, and how far away its next use is.
+struct candidate {
+  std::uint64_t use = 0, distance = 0;
+};
+/// A free slot, or the one whose block is needed last, and of several of these the one that was used longest
+/// ago: of up to 4096 slots from `hand` on, which goes on behind them, so that a large cache costs no more.
+/// `look(slot)` returns a `candidate`, or nothing. None if that is all it returns.
+template <class Look>
+[[nodiscard]] std::optional<std::uint32_t> least_needed(std::uint64_t slots, std::uint64_t& hand,
+                                                        Look&& look) {
+  constexpr std::uint64_t maximum = 4096;
+  std::optional<std::uint32_t> found;
+  candidate best;
+  for (std::uint64_t looks = 0; looks < slots; ++looks) {
+    if (found && (best.use == 0 || looks >= maximum)) break;
+    const auto here = static_cast<std::uint32_t>(hand);
+    hand = hand + 1 == slots ? 0 : hand + 1;
+    const std::optional<candidate> one = look(here);
+    if (!one || (found && one->use != 0 && one->distance < best.distance)) continue;
+    if (found && one->use != 0 && one->distance == best.distance && one->use >= best.use) continue;
+    found = here;
+    best = *one;
   }
-  return least;
+  return found;
 }
-PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
-  for (std::uint32_t i = 0; i < count_; ++i)
-    if (rows_[i].number == row) return rows_[i].to(when);
-  return 0;
-}
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_index.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
-inline constexpr std::uint64_t piece_size = 32'768;
-
-/// What identifies a block: a hash of its object's name and version, and of its number.
-struct key {
-  std::uint64_t high = 0, low = 0;
-  friend bool operator==(const key&, const key&) = default;
-};
-
-/// What a folder of blocks is made for; it has room for `slots` blocks.
-struct shape {
-  std::uint64_t block = 0;  ///< bytes of a block, a multiple of `piece`
-  std::uint64_t piece = 0;  ///< bytes that have a checksum
-  std::uint64_t slots = 0;
-
-  [[nodiscard]] std::uint64_t pieces() const noexcept { return block / piece; }
-  friend bool operator==(const shape&, const shape&) = default;
-};
-
-enum class phase : std::uint32_t { free, filling, full };
-
-/// A slot as it was seen. Its state is another one as soon as the slot is used for something else.
-struct place {
-  std::uint32_t slot = 0, state = 0;
-
-  [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
-};
 
 /// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
 /// when it was used last and is needed next, and the checksums of its pieces.
@@ -69722,7 +69293,7 @@ class block_index {
                                                                std::uint64_t pair) noexcept;
 
   /// Refers to `bytes(of)` bytes; does not look at them.
-  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
+  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of), layout_(of) {}
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
@@ -69770,9 +69341,7 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one whose block is needed last, and of several of these the one that was used
-  /// longest ago: of up to 4096 slots, behind those that were looked at before, so that a large index costs
-  /// no more. None if all are being filled.
+  /// The slot for another block, or a full one that goes without. None if all are being filled.
   [[nodiscard]] std::optional<place> least_needed(const outlook& future,
                                                   bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
@@ -69787,12 +69356,25 @@ class block_index {
  private:
   struct head_record;
   struct slot_record;
+  /// Where the parts begin: the head, then chains, slots, uses, checksums and next uses.
+  struct layout {
+    explicit layout(const shape& what) noexcept;
+    std::uint64_t pieces, chains, slots, uses, sums, next, end;
+  };
 
+  template <class T>
+  [[nodiscard]] T& at(std::uint64_t part, std::uint64_t number) const noexcept {
+    return reinterpret_cast<T*>(memory_ + part)[number];
+  }
   [[nodiscard]] head_record& head_of() const noexcept;
   [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept;
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
-  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept;
-  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept {
+    return at<std::uint64_t>(layout_.uses, slot);
+  }
+  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
+    return at<std::uint64_t>(layout_.sums, slot * layout_.pieces + piece);
+  }
   [[nodiscard]] static key key_of(slot_record& one) noexcept;
   void link(std::uint32_t slot) const noexcept;
   void unlink(std::uint32_t slot) const noexcept;
@@ -69801,6 +69383,7 @@ class block_index {
 
   std::byte* memory_;
   shape shape_;
+  layout layout_;
 };
 
 }  // namespace detail::blocks
@@ -69842,43 +69425,101 @@ void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) 
   std::atomic_ref<T>(word).store(value, order);
 }
 
-/// Where the parts of an index begin: the head, then chains, slots, uses, checksums and next uses.
-struct index_parts {
-  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, next = 0, end = 0;
+PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
+  return reinterpret_cast<row_record*>(memory_)[row];
+}
+PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
+}
 
-  template <class Head, class Slot>
-  [[nodiscard]] static index_parts of(const shape& what) noexcept {
-    index_parts made;
-    made.chains = Head::bytes;
-    const std::uint64_t chains = std::bit_ceil(what.slots) * sizeof(std::uint32_t);
-    made.slots = made.chains + (chains + 63) / 64 * 64;
-    made.uses = made.slots + what.slots * sizeof(Slot);
-    made.sums = made.uses + what.slots * sizeof(std::uint64_t);
-    made.next = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
-    // Whole pages, since that is what they take of a disk.
-    made.end = (made.next + next_uses::bytes(what.slots) + Head::bytes - 1) / Head::bytes * Head::bytes;
-    return made;
+PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
+  return blocks::get(record(row).used, std::memory_order_acquire) != 0;
+}
+PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
+  clear(row);
+  stand_at(row, 0, 0);
+  put(record(row).used, std::uint64_t{1}, std::memory_order_release);
+}
+PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
+  put(record(row).used, std::uint64_t{0}, std::memory_order_release);
+}
+
+PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
+                                         std::uint64_t ns_per_row) const noexcept {
+  put(record(row).run_row, run_row);
+  put(record(row).ns_per_row, ns_per_row);
+}
+PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return next_use::of_word(blocks::get(word(row, slot)));
+}
+PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
+  // In one order with the states of slots: see `block_index::stand_at`.
+  put(word(row, slot), when.word(), std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+}
+PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
+  for (std::uint32_t row = 0; row < maximum; ++row)
+    if (is_used(row)) set(row, slot, {});
+}
+
+PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
+  if (count_ == rows_.size()) return;
+  next_uses::row_record& one = all.record(row);
+  rows_[count_++] = {get(one.run_row), get(one.ns_per_row), &all.word(row, 0), row};
+}
+
+// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
+// says of each would only add noise.
+PENSTOCK_INLINE void outlook::settle() noexcept {
+  constexpr std::uint64_t alike = 4;
+  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    least = std::min(least, rows_[i].ns_per_row);
+    greatest = std::max(greatest, rows_[i].ns_per_row);
   }
-};
+  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
+  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
+}
+
+PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
+  if (when.is_never()) return next_uses::farthest;
+  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
+  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
+  std::uint64_t least = next_uses::farthest;
+  for (std::uint32_t i = 0; i < count_ && least != 0; ++i)
+    least = std::min(least, rows_[i].to(next_use::of_word(get(rows_[i].words[slot]))));
+  return least;
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
+  for (std::uint32_t i = 0; i < count_; ++i)
+    if (rows_[i].number == row) return rows_[i].to(when);
+  return 0;
+}
+
+PENSTOCK_INLINE block_index::layout::layout(const shape& what) noexcept
+    : pieces(what.pieces()),
+      chains(head_record::bytes),
+      slots(chains + (std::bit_ceil(what.slots) * sizeof(std::uint32_t) + 63) / 64 * 64),
+      uses(slots + what.slots * sizeof(slot_record)),
+      sums(uses + what.slots * sizeof(std::uint64_t)),
+      next(sums + what.slots * pieces * sizeof(std::uint64_t)),
+      // Whole pages, since that is what they take of a disk.
+      end((next + next_uses::bytes(what.slots) + head_record::bytes - 1) / head_record::bytes *
+          head_record::bytes) {}
 /// The use of a slot that is being filled.
 inline constexpr std::uint64_t used_now = ~std::uint64_t{0};
 
-PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept {
-  return index_parts::of<head_record, slot_record>(of).end;
-}
+PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept { return layout(of).end; }
 
 PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std::uint64_t block,
                                                         std::uint64_t piece) noexcept {
-  std::uint64_t low = 0, high = limit / block;  // all of `low` fit
-  high = high < (std::uint64_t{1} << 30) ? high : std::uint64_t{1} << 30;
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (bytes({block, piece, middle}) + data_head + middle * block <= limit)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return largest(std::min(limit / block, max_slots), [&](std::uint64_t slots) {
+    return bytes({block, piece, slots}) + data_head + slots * block <= limit;
+  });
 }
 
 PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std::size_t size, shape& found,
@@ -69925,7 +69566,7 @@ PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {
-  return {memory_ + index_parts::of<head_record, slot_record>(shape_).next, shape_.slots};
+  return {memory_ + layout_.next, shape_.slots};
 }
 PENSTOCK_INLINE std::optional<key> block_index::block_in(place seen) const noexcept {
   const key found = key_of(record(seen.slot));
@@ -69940,20 +69581,10 @@ PENSTOCK_INLINE block_index::head_record& block_index::head_of() const noexcept 
   return *reinterpret_cast<head_record*>(memory_);
 }
 PENSTOCK_INLINE block_index::slot_record& block_index::record(std::uint32_t slot) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).slots;
-  return reinterpret_cast<slot_record*>(memory_ + at)[slot];
+  return at<slot_record>(layout_.slots, slot);
 }
 PENSTOCK_INLINE std::uint32_t& block_index::chain(const key& what) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
-  return reinterpret_cast<std::uint32_t*>(memory_ + at)[what.low & (std::bit_ceil(shape_.slots) - 1)];
-}
-PENSTOCK_INLINE std::uint64_t& block_index::use(std::uint32_t slot) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).uses;
-  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot];
-}
-PENSTOCK_INLINE std::uint64_t& block_index::sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).sums;
-  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot * shape_.pieces() + piece];
+  return at<std::uint32_t>(layout_.chains, what.low & (std::bit_ceil(shape_.slots) - 1));
 }
 PENSTOCK_INLINE key block_index::key_of(slot_record& one) noexcept {
   // Not before the state that says that they change.
@@ -70046,26 +69677,16 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
 
 PENSTOCK_INLINE std::optional<place> block_index::least_needed(const outlook& future,
                                                                bool only_full) const noexcept {
-  constexpr std::uint64_t maximum = 4096;
-  head_record& all = head_of();
-  std::uint64_t least = used_now, farthest = 0, slot = get(all.hand) % shape_.slots;
-  std::uint32_t found = 0;
-  for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
-    if (looks >= maximum && least != used_now) break;
-    const auto here = static_cast<std::uint32_t>(slot);
-    slot = slot + 1 == shape_.slots ? 0 : slot + 1;
-    const std::uint64_t one = get(use(here));
-    if (one == used_now || (one == 0 && only_full)) continue;
-    const std::uint64_t distance = one != 0 && future.any() ? future.distance(here) : 0;
-    if (one == 0 || least == used_now || distance > farthest || (distance == farthest && one < least)) {
-      least = one;
-      farthest = distance;
-      found = here;
-    }
-  }
-  put(all.hand, slot);
-  if (least == used_now) return std::nullopt;
-  return look_at(found);
+  std::uint64_t hand = get(head_of().hand) % shape_.slots;
+  const auto found =
+      blocks::least_needed(shape_.slots, hand, [&](std::uint32_t slot) -> std::optional<candidate> {
+        const std::uint64_t one = get(use(slot));
+        if (one == used_now || (one == 0 && only_full)) return std::nullopt;
+        return candidate{one, one == 0 ? 0 : future.distance(slot)};
+      });
+  put(head_of().hand, hand);
+  if (!found) return std::nullopt;
+  return look_at(*found);
 }
 
 PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) const noexcept {
@@ -70121,9 +69742,8 @@ PENSTOCK_INLINE place block_index::set_state(std::uint32_t slot, phase next) con
 }
 
 PENSTOCK_INLINE void block_index::rebuild() const noexcept {
-  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
-  auto* const chains = reinterpret_cast<std::uint32_t*>(memory_ + at);
-  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i) put(chains[i], 0u);
+  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i)
+    put(at<std::uint32_t>(layout_.chains, i), 0u);
   for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
     const phase now = look_at(slot).now();
     // Of two with one block, which a death can leave, one is enough.
@@ -71783,6 +71403,12 @@ namespace detail {
 }
 /// What to say of an answer that is not the object's bytes, and what to do.
 [[nodiscard]] http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after = {});
+/// The time that six numbers are, of which the last is a second; nothing if one is missing or too large.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> time_of(
+    const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept;
+/// `Mon, 23 Nov 2026 20:15:00 GMT`. The two older spellings of RFC 9110, which nobody sends any more, are not
+/// read.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept;
 /// The value of Retry-After: seconds, or a date of HTTP relative to `now`, in seconds since 1970. At most a
 /// day; nothing if it is neither.
 [[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, std::int64_t now);
@@ -71869,28 +71495,35 @@ PENSTOCK_INLINE std::optional<std::uint64_t> parse_digits(std::string_view text)
   return value;
 }
 
+PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> time_of(
+    const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept {
+  if (std::ranges::any_of(numbers, [](const auto& one) { return !one || *one > 9999; })) return std::nullopt;
+  const auto number = [&](std::size_t i) { return static_cast<int>(*numbers[i]); };
+  const std::chrono::year_month_day date{std::chrono::year(number(0)),
+                                         std::chrono::month(static_cast<unsigned>(number(1))),
+                                         std::chrono::day(static_cast<unsigned>(number(2)))};
+  if (!date.ok() || number(3) > 23 || number(4) > 59 || number(5) > 60) return std::nullopt;  // a leap second
+  return std::chrono::sys_days(date) + std::chrono::hours(number(3)) + std::chrono::minutes(number(4)) +
+         std::chrono::seconds(number(5));
+}
+
+PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept {
+  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
+  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const std::size_t month = months.find(text.substr(8, 3));
+  if (month == months.npos || month % 3 != 0) return std::nullopt;
+  return time_of({part(12, 4), month / 3 + 1, part(5, 2), part(17, 2), part(20, 2), part(23, 2)});
+}
+
 PENSTOCK_INLINE std::optional<std::chrono::seconds> parse_retry_after(std::string_view text,
                                                                       std::int64_t now) {
   constexpr std::int64_t day = 86'400;
   if (const auto given = parse_digits(text))
     return std::chrono::seconds(std::min<std::uint64_t>(*given, static_cast<std::uint64_t>(day)));
-  // "Sun, 06 Nov 1994 08:49:37 GMT"; the two older forms are not in use.
-  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
-  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
-  constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto month = std::find(months.begin(), months.end(), text.substr(8, 3));
-  const auto mday = part(5, 2), year = part(12, 4), hour = part(17, 2), minute = part(20, 2),
-             second = part(23, 2);
-  if (month == months.end() || !mday || !year || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date{
-      std::chrono::year(static_cast<int>(*year)),
-      std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
-      std::chrono::day(static_cast<unsigned>(*mday))};
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  const std::int64_t then = std::chrono::sys_days(date).time_since_epoch().count() * day +
-                            static_cast<std::int64_t>(*hour * 3600 + *minute * 60 + *second);
-  return std::chrono::seconds(std::clamp<std::int64_t>(then - now, 0, day));
+  const auto then = parse_http_date(text);
+  if (!then) return std::nullopt;
+  return std::chrono::seconds(std::clamp<std::int64_t>(then->time_since_epoch().count() - now, 0, day));
 }
 
 PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_view text) noexcept {
@@ -72221,8 +71854,7 @@ PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& optio
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 class memory_blocks;
-template <class Far>
-class memory_reads;
+class session_blocks;
 }  // namespace detail::blocks
 
 /// How a `memory_cache` keeps its blocks.
@@ -72256,8 +71888,7 @@ class memory_cache {
   [[nodiscard]] std::string describe() const;
 
  private:
-  template <class Far>
-  friend class detail::blocks::memory_reads;
+  friend class detail::blocks::session_blocks;
   struct home;
 
   /// Those of this process, made now if they were not there.
@@ -72333,7 +71964,6 @@ class block_plan {
   void append(std::uint32_t block, std::uint64_t row);
   void grow();
   [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
-  [[nodiscard]] next_use next_locked(const key& what) const noexcept;
   [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
   void place(std::uint32_t block) noexcept;
 
@@ -72450,20 +72080,17 @@ PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noex
       if (uses_[i].last >= row_) return next_use::at(std::max(uses_[i].first, row_));
   return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, row_));
 }
-PENSTOCK_INLINE next_use block_plan::next_locked(const key& what) const noexcept {
-  return next_locked(find(what));
-}
 PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
   const std::scoped_lock lock(mutex_);
   return next_locked(block);
 }
 PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  return next_locked(what);
+  return next_locked(find(what));
 }
 PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  const next_use found = next_locked(what);
+  const next_use found = next_locked(find(what));
   return found.is_never() ? next_uses::farthest : found.rows_from(row_);
 }
 
@@ -72531,6 +72158,7 @@ class memory_blocks {
     key what;                           // changes with the lock, and only without pins
     std::uint32_t next = 0;             // in its chain: the number of a slot and 1, or 0
     bool in_vain = false;               // who waited for it gave up
+    std::thread::id filler;
   };
 
  public:
@@ -72599,9 +72227,11 @@ class memory_blocks {
   /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
-  /// The slot is full; the caller has pinned it.
-  [[nodiscard]] pin publish(const answer& mine) noexcept;
+  /// The slot is full.
+  void publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
+  /// Whether this thread fills it itself: a cache that is around itself must not wait for that.
+  [[nodiscard]] bool is_own(const answer& other) noexcept;
   /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
   /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
@@ -72629,8 +72259,7 @@ class memory_blocks {
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
   [[nodiscard]] std::optional<std::uint32_t> slot_of(const key& what) const noexcept;
   void unlink(std::uint32_t slot) noexcept;
-  /// Which slot gets another block: a free one, or what `evict` says, of up to 4096 behind those that were
-  /// looked at before. None if all of them are being filled or read. The caller has the lock.
+  /// Which slot gets another block. None if all of them are being filled or read. The caller has the lock.
   [[nodiscard]] std::optional<std::uint32_t> victim() noexcept;
   /// How far away the next use of a block is, by the run that needs it first.
   [[nodiscard]] std::uint64_t distance(const key& what) const noexcept;
@@ -72642,7 +72271,7 @@ class memory_blocks {
   fixed_array<slot_record> slots_;
   fixed_array<std::uint32_t> chains_;
   std::atomic<std::uint64_t> clock_{1};  // one more for each block that comes
-  std::uint32_t hand_ = 0;               // the slot from which on `victim` looks next
+  std::uint64_t hand_ = 0;               // the slot from which on `least_needed` looks
   std::mutex mutex_;
   std::condition_variable changed_;
 };
@@ -72656,22 +72285,14 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 30;
   const auto index = [](std::uint64_t slots) {
     return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
   };
   // What the object itself takes, and the heap beside each part.
   constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
   if (limit < rest) return 0;
-  std::uint64_t low = 0, high = std::min(maximum, (limit - rest) / block);  // all of `low` fit
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (index(middle) <= limit - rest - middle * block)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return largest(std::min(max_slots, (limit - rest) / block),
+                 [&](std::uint64_t slots) { return index(slots) <= limit - rest - slots * block; });
 }
 
 PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
@@ -72729,27 +72350,13 @@ PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noe
 }
 
 PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
-  constexpr std::uint64_t maximum = 4096;
-  std::optional<std::uint32_t> found;
-  std::uint64_t least = 0, farthest = 0;
-  std::uint32_t here = hand_;
-  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= maximum || least == 0)); ++looks) {
-    const slot_record& one = slots_[here];
+  return least_needed(count_, hand_, [&](std::uint32_t slot) -> std::optional<candidate> {
+    const slot_record& one = slots_[slot];
     const std::uint64_t word = one.word.load(std::memory_order_relaxed);
-    if (phase_of(word) != phase::filling && (word & pins) == 0) {
-      const bool free = phase_of(word) == phase::free;
-      const std::uint64_t use = free ? 0 : one.use.load(std::memory_order_relaxed);
-      const std::uint64_t far_away = free || followed_.empty() ? 0 : distance(one.what);
-      if (!found || free || far_away > farthest || (far_away == farthest && use < least)) {
-        found = here;
-        least = use;
-        farthest = far_away;
-      }
-    }
-    here = here + 1 == count_ ? 0 : here + 1;
-  }
-  hand_ = here;
-  return found;
+    if (phase_of(word) == phase::free) return candidate{};
+    if (phase_of(word) == phase::filling || (word & pins) != 0) return std::nullopt;
+    return candidate{one.use.load(std::memory_order_relaxed), distance(one.what)};
+  });
 }
 
 PENSTOCK_INLINE bool memory_blocks::has(const key& what, std::atomic<std::uint32_t>& hint) noexcept {
@@ -72787,6 +72394,7 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
     if (before == phase::full) unlink(*free_one);
     one.what = what;
     one.in_vain = false;
+    one.filler = std::this_thread::get_id();
     hint.store(*free_one + 1, std::memory_order_relaxed);
     std::uint32_t& first = chain(what);
     one.next = std::exchange(first, *free_one + 1);
@@ -72796,15 +72404,14 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
   return {};
 }
 
-PENSTOCK_INLINE memory_blocks::pin memory_blocks::publish(const answer& mine) noexcept {
+PENSTOCK_INLINE void memory_blocks::publish(const answer& mine) noexcept {
   slot_record& one = slots_[mine.slot];
   {
     const std::scoped_lock lock(mutex_);
     one.use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    one.word.store(with(mine.state, phase::full) + one_pin, std::memory_order_release);
+    one.word.store(with(mine.state, phase::full), std::memory_order_release);
   }
   changed_.notify_all();
-  return {one, bytes_of(mine.slot)};
 }
 PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   {
@@ -72815,6 +72422,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   changed_.notify_all();
 }
 
+PENSTOCK_INLINE bool memory_blocks::is_own(const answer& other) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const slot_record& one = slots_[other.slot];
+  return one.word.load(std::memory_order_relaxed) == other.state && one.filler == std::this_thread::get_id();
+}
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
                                          const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
@@ -73421,12 +73033,7 @@ PENSTOCK_INLINE buffer detail::only_object(session_view session, storage_facts w
 }
 
 PENSTOCK_INLINE sha256_list detail::sha256_list_of(bytes_view text, std::string_view name) {
-  try {
-    return sha256_list_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(name);
-    throw;
-  }
+  return detail::in_file(name, [&] { return sha256_list_from_string(text_of(text)); });
 }
 
 }  // namespace penstock::inline v0_1
@@ -73977,7 +73584,7 @@ struct stage_progress {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/cache/far_storage.hpp
+// ---- penstock/storage/cache/staged_object.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -73990,33 +73597,18 @@ struct far_storage {
   bool files;  ///< whether the objects are the files of these paths
 };
 
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staging.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::staging {
-
-/// Who is told how far it is: called by the thread that called `stage_to`.
-struct stage_listener {
-  void* self = nullptr;
-  void (*call)(void* self, const stage_progress& now) = nullptr;
+/// An object and its place in the folder.
+struct staged_object {
+  std::string_view name;  ///< in its storage
+  std::string known_as;   ///< in records: that name, or the whole path
+  std::string file;       ///< in the folder
+  object_version version;
 };
-
-/// Copies all objects to a folder; returns their paths.
-[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
-                                             const stage_options& options, const check_view& check,
-                                             stage_listener listener);
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_record.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
+/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
+/// that all names have in common. Of URLs neither scheme nor query is part of it.
+/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
+/// would have one.
+[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
 
 /// What the system says of a file.
 struct file_facts {
@@ -74068,554 +73660,7 @@ struct record {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/cache/staged_record.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-inline constexpr std::string_view record_head = "penstock staged 1\n";
-
-/// Takes a record apart, from its beginning to its end; `good` is false after the first wrong byte.
-class record_text {
- public:
-  explicit record_text(std::string_view text) noexcept : rest_(text) {}
-
-  [[nodiscard]] bool good() const noexcept { return good_; }
-  [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
-  [[nodiscard]] bool take(std::string_view word) noexcept {
-    if (!rest_.starts_with(word)) return false;
-    rest_.remove_prefix(word.size());
-    return true;
-  }
-  void expect(std::string_view word) noexcept {
-    if (!take(word)) fail();
-  }
-  /// A number, and the character after it.
-  [[nodiscard]] std::uint64_t number(char after) noexcept {
-    std::uint64_t value = 0;
-    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (code != std::errc()) {
-      fail();
-      return 0;
-    }
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    expect({&after, 1});
-    return value;
-  }
-  /// A text, with its length before it.
-  [[nodiscard]] std::string text() {
-    const std::uint64_t size = number(' ');
-    if (size > rest_.size()) fail();
-    std::string found(rest_.substr(0, good_ ? to_size(size) : 0));
-    rest_.remove_prefix(found.size());
-    expect("\n");
-    return found;
-  }
-  [[nodiscard]] std::optional<whole_copy> copy() noexcept {
-    whole_copy found;
-    found.of.size = number(' ');
-    found.of.stamp = number(' ');
-    found.file.size = number(' ');
-    found.file.changed = number(' ');
-    found.file.inode = number(' ');
-    found.file.born = number('\n');
-    found.file.regular = true;
-    return found;
-  }
-
- private:
-  void fail() noexcept {
-    good_ = false;
-    rest_ = {};
-  }
-  std::string_view rest_;
-  bool good_ = true;
-};
-
-PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
-  if (last && last->wrote(found)) return &*last;
-  if (before && before->wrote(found)) return &*before;
-  return nullptr;
-}
-
-PENSTOCK_INLINE std::string to_text(const record& what) {
-  std::string all(record_head);
-  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
-               "\n"});
-  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
-    if (one)
-      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
-                   one->file.inode, " ", one->file.born, "\n"});
-  };
-  add("before ", what.before);
-  add("last ", what.last);
-  if (what.part)
-    append(all,
-           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
-  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
-  return all;
-}
-
-PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
-  record_text rest(text);
-  record found;
-  rest.expect(record_head);
-  rest.expect("object ");
-  found.object = rest.text();
-  rest.expect("file ");
-  found.file = rest.text();
-  if (rest.take("before ")) found.before = rest.copy();
-  if (rest.take("last ")) found.last = rest.copy();
-  if (rest.take("part ")) {
-    object_version part;
-    part.size = rest.number(' ');
-    part.stamp = rest.number(' ');
-    found.part = part;
-    found.boot = rest.text();
-  }
-  rest.expect("sum ");
-  if (!rest.good()) return std::nullopt;
-  const std::uint64_t sum = rest.number('\n');
-  const std::size_t summed = text.rfind("sum ");
-  if (!rest.good() || !rest.at_end() || sum != fingerprint().add(text.substr(0, summed)).value())
-    return std::nullopt;
-  return found;
-}
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_folder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-using files::descriptor;
-
-/// An object and its place in the folder.
-struct staged_object {
-  std::string_view name;  ///< in its storage
-  std::string known_as;   ///< in records: that name, or the whole path
-  std::string file;       ///< in the folder
-  object_version version;
-};
-
-/// What there is of an object.
-struct found_copy {
-  bool whole = false;
-  std::uint64_t part = 0;  ///< bytes that can be gone on with
-};
-
-/// A folder of complete files under their names, and a folder in it, `.penstock-staged`, of what belongs to
-/// them: a record of each, the files that are not complete, and a file whose bytes are locked.
-///
-/// Whoever changes what belongs to an object has the lock of its byte, which the system takes away when the
-/// process ends, however it ends.
-/// Threads: any number, each with another object.
-class staged_folder {
- public:
-  /// Opens the folder, or makes it. Throws as `stage_to` says.
-  explicit staged_folder(std::string path);
-  staged_folder(const staged_folder&) = delete;
-  staged_folder& operator=(const staged_folder&) = delete;
-  ~staged_folder();
-
-  [[nodiscard]] std::string path_of(const staged_object& what) const { return path_ + '/' + what.file; }
-  /// Bytes that the file system has left for this user.
-  [[nodiscard]] std::uint64_t available() const;
-  [[nodiscard]] error no_room(std::uint64_t needed, std::string_view file) const;
-
-  [[nodiscard]] bool try_lock(const staged_object& what) const noexcept;
-  void unlock(const staged_object& what) const noexcept;
-
-  /// Looks at what is there. Throws errc::argument for a file that is not a copy of this object. `resumes`:
-  /// whether a part may be gone on with. Needs no lock.
-  [[nodiscard]] found_copy look(const staged_object& what, bool resumes) const;
-
-  /// The unfinished file of an object, with its first `from` bytes, or a new one. The caller has the lock, as
-  /// for all that follows.
-  [[nodiscard]] descriptor open_part(const staged_object& what, std::uint64_t from) const;
-  void write(const staged_object& what, int part, std::uint64_t offset, bytes_view bytes) const;
-  /// Copies from a file, inside the system. Returns how many bytes, or nothing if that cannot be done here.
-  [[nodiscard]] std::optional<std::uint64_t> copy(const staged_object& what, int from, int part,
-                                                  std::uint64_t offset, std::uint64_t size) const;
-  /// Reads what `open_part` found there.
-  void read(const staged_object& what, int part, std::uint64_t offset, mutable_bytes into) const;
-  /// Flushes the file and gives it its name.
-  void finish(const staged_object& what, const descriptor& part) const;
-  void discard_part(const staged_object& what) const;
-
- private:
-  [[nodiscard]] static descriptor open_folder(int in, const std::string& name, const std::string& path);
-  [[nodiscard]] std::optional<record> read_record(const staged_object& what) const;
-  void write_record(const staged_object& what, const record& about, bool flush) const;
-  /// The record for what comes: with the copy that is there, if it is one.
-  [[nodiscard]] record begin_record(const staged_object& what) const;
-  [[nodiscard]] error failed_write(const staged_object& what, std::uint64_t offset, std::uint64_t size,
-                                   int code) const;
-
-  std::string path_;
-  std::string boot_;  // empty if it is not known
-  descriptor folder_, kept_, lock_;
-};
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/file_lock.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
-
-/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
-/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
-/// its process ends. False if another open file has it.
-inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  struct flock what {};
-  what.l_type = static_cast<short>(how);
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  int result = 0;
-  do result = ::fcntl(opened, F_OFD_SETLK, &what);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-/// Whether that worked.
-inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  return try_lock_byte(opened, byte, how) == 0;
-}
-
-/// Whether another open file has a lock of this byte, or that cannot be found out.
-[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
-  struct flock what {};
-  what.l_type = F_WRLCK;
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_folder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-using files::failure;
-
-inline constexpr const char* kept_name = ".penstock-staged";
-
-/// Closes the files of locks in the child of a fork: it would keep the locks of a parent that dies.
-class staging_forks {
- public:
-  static void join(descriptor& one) {
-    staging_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    if (!std::exchange(all.asks_, true))
-      (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
-    all.open_.push_back(&one);
-  }
-  static void leave(descriptor& one) noexcept {
-    staging_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    std::erase(all.open_, &one);
-  }
-
- private:
-  // Never destroyed: a process may fork while it ends.
-  static staging_forks& process() {
-    static staging_forks* const all = new staging_forks;
-    return *all;
-  }
-  static void in_child() {
-    for (descriptor* const one : process().open_) *one = descriptor();
-    process().mutex_.unlock();
-  }
-  std::mutex mutex_;
-  bool asks_ = false;
-  std::vector<descriptor*> open_;
-};
-
-PENSTOCK_INLINE std::string kept_file(const staged_object& what, const char* suffix) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::uint64_t number = fingerprint().add(std::string_view(what.file)).value();
-  std::string name(16, '0');
-  for (std::size_t i = name.size(); i-- > 0; number >>= 4) name[i] = digits[number & 15];
-  return name + suffix;
-}
-PENSTOCK_INLINE std::uint64_t lock_byte_of(const staged_object& what) noexcept {
-  return fingerprint().add(std::string_view(what.file)).value() >> 2;
-}
-
-PENSTOCK_INLINE std::optional<file_facts> facts_of_file(int in, const std::string& name, int flags) noexcept {
-  struct statx status {};
-  if (::statx(in, name.c_str(), AT_SYMLINK_NOFOLLOW | flags, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
-    return std::nullopt;
-  const auto nanoseconds = [](const struct statx_timestamp& at) {
-    return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000u + at.tv_nsec;
-  };
-  file_facts found;
-  found.size = status.stx_size;
-  found.changed = nanoseconds(status.stx_mtime);
-  found.inode = status.stx_ino;
-  if ((status.stx_mask & STATX_BTIME) != 0) found.born = nanoseconds(status.stx_btime);
-  found.regular = S_ISREG(status.stx_mode);
-  return found;
-}
-
-PENSTOCK_INLINE std::string boot_of_machine() {
-  const descriptor opened(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, 64> text{};
-  const ssize_t got = opened.get() < 0 ? 0 : ::read(opened.get(), text.data(), text.size());
-  std::string name(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  while (!name.empty() && name.back() == '\n') name.pop_back();
-  return name;
-}
-
-PENSTOCK_INLINE descriptor staged_folder::open_folder(int in, const std::string& name,
-                                                      const std::string& path) {
-  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST)
-    throw failure("make the folder", path, errno);
-  descriptor opened(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  struct stat status {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the folder", path, errno);
-  if (status.st_uid != ::geteuid())
-    throw error(errc::argument,
-                {"the folder belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
-                 "; give each user a folder of its own"})
-        .in_file(path);
-  if ((status.st_mode & 022) != 0)
-    throw error(errc::argument,
-                "others may write to the folder; forbid it with `chmod go-w`, or give another folder")
-        .in_file(path);
-  return opened;
-}
-
-PENSTOCK_INLINE staged_folder::staged_folder(std::string path)
-    : path_(std::move(path)), boot_(boot_of_machine()) {
-  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
-  folder_ = open_folder(AT_FDCWD, path_, path_);
-  const std::string kept_path = path_ + '/' + kept_name, lock_path = kept_path + "/lock";
-  kept_ = open_folder(folder_.get(), kept_name, kept_path);
-  lock_ = descriptor(::openat(kept_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock_.get() < 0) throw failure("open the file of the locks", lock_path, errno);
-  const int code = try_lock_byte(lock_.get(), 0, byte_lock::shared);
-  if (code != 0)
-    throw error(errc::argument,
-                "this file system has no locks that belong to open files; stage to a local disk")
-        .in_file(lock_path);
-  staging_forks::join(lock_);
-}
-PENSTOCK_INLINE staged_folder::~staged_folder() { staging_forks::leave(lock_); }
-
-PENSTOCK_INLINE std::uint64_t staged_folder::available() const {
-  struct statvfs status {};
-  if (::fstatvfs(folder_.get(), &status) != 0) throw failure("ask for the room on the disk", path_, errno);
-  return std::uint64_t{status.f_bavail} * status.f_frsize;
-}
-PENSTOCK_INLINE error staged_folder::no_room(std::uint64_t needed, std::string_view file) const {
-  return error(errc::io, {"the disk has ", available(), " bytes free, and ", needed,
-                          " more are needed; make room, or stage to another disk"})
-      .in_file(file.empty() ? path_ : file);
-}
-
-PENSTOCK_INLINE bool staged_folder::try_lock(const staged_object& what) const noexcept {
-  return lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::exclusive);
-}
-PENSTOCK_INLINE void staged_folder::unlock(const staged_object& what) const noexcept {
-  (void)lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::none);
-}
-
-PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool resumes) const {
-  // Another process may give the file its name between two looks; its record is there before that.
-  constexpr int max_tries = 3;
-  for (int tries = 1;; ++tries) {
-    const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
-    if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("look at the file", path_of(what), errno);
-    const std::optional<record> about = read_record(what);
-    found_copy found;
-    if (file) {
-      const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
-      if (copy == nullptr && tries < max_tries) continue;
-      if (copy == nullptr)
-        throw error(errc::argument,
-                    "there is a file of this name that was not staged; move it away, or stage to "
-                    "another folder")
-            .in_file(path_of(what));
-      if (about->object != what.known_as)
-        throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
-                                     what.known_as, "; stage to another folder"})
-            .in_file(path_of(what));
-      found.whole = copy->intact(*file) && copy->of == what.version;
-    }
-    if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.version &&
-        !boot_.empty() && about->boot == boot_) {
-      const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
-      if (part && part->regular && part->size <= what.version.size) found.part = part->size;
-    }
-    return found;
-  }
-}
-
-PENSTOCK_INLINE std::optional<record> staged_folder::read_record(const staged_object& what) const {
-  const descriptor opened(
-      ::openat(kept_.get(), kept_file(what, ".record").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (opened.get() < 0 && errno == ENOENT) return std::nullopt;
-  if (opened.get() < 0) throw failure("open the record of the file", path_of(what), errno);
-  std::string text;
-  std::array<char, 4096> some{};
-  for (;;) {
-    const ssize_t got = ::read(opened.get(), some.data(), some.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failure("read the record of the file", path_of(what), errno);
-    if (got == 0) break;
-    text.append(some.data(), static_cast<std::size_t>(got));
-  }
-  std::optional<record> found = parse_record(text);
-  if (found && found->file != what.file) found.reset();
-  return found;
-}
-
-PENSTOCK_INLINE void staged_folder::write_record(const staged_object& what, const record& about,
-                                                 bool flush) const {
-  const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
-  const descriptor opened(
-      ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (opened.get() < 0) throw failure("make the record of the file", path_of(what), errno);
-  const std::string text = to_text(about);
-  write(what, opened.get(), 0, bytes_of(text));
-  if ((flush && ::fsync(opened.get()) != 0) ||
-      ::renameat(kept_.get(), coming.c_str(), kept_.get(), name.c_str()) != 0 ||
-      (flush && ::fsync(kept_.get()) != 0))
-    throw failure("write the record of the file", path_of(what), errno);
-}
-
-PENSTOCK_INLINE record staged_folder::begin_record(const staged_object& what) const {
-  record made;
-  made.object = what.known_as;
-  made.file = what.file;
-  const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
-  if (const std::optional<record> about = read_record(what); file && about)
-    if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
-  made.part = what.version;
-  made.boot = boot_;
-  return made;
-}
-
-PENSTOCK_INLINE descriptor staged_folder::open_part(const staged_object& what, std::uint64_t from) const {
-  const std::string name = kept_file(what, ".part");
-  int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  if (from == 0) {
-    // What was there is of another object, and must be gone before the record says that it is of this one.
-    discard_part(what);
-    const record about = begin_record(what);
-    write_record(what, about, about.before.has_value());
-    flags |= O_CREAT | O_EXCL;
-  }
-  descriptor opened(::openat(kept_.get(), name.c_str(), flags, 0600));
-  if (opened.get() < 0) throw failure("open the unfinished copy of the file", path_of(what), errno);
-  return opened;
-}
-
-PENSTOCK_INLINE error staged_folder::failed_write(const staged_object& what, std::uint64_t offset,
-                                                  std::uint64_t size, int code) const {
-  if (code == ENOSPC || code == EDQUOT)
-    return no_room(what.version.size - std::min(offset, what.version.size), path_of(what)).at_offset(offset);
-  return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
-}
-
-PENSTOCK_INLINE void staged_folder::write(const staged_object& what, int part, std::uint64_t offset,
-                                          bytes_view bytes) const {
-  const std::uint64_t begin = offset, size = bytes.size();
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(part, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) throw failed_write(what, offset, bytes.size(), wrote < 0 ? errno : ENOSPC);
-    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-    offset += static_cast<std::uint64_t>(wrote);
-  }
-  // Begins to write to the disk, so that the flush at the end has little left to do.
-  (void)::sync_file_range(part, static_cast<off_t>(begin), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_object& what, int from,
-                                                                 int part, std::uint64_t offset,
-                                                                 std::uint64_t size) const {
-  for (;;) {
-    auto in = static_cast<off_t>(offset);
-    off_t out = in;
-    const ssize_t copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
-    if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
-    if (copied <= 0) return std::nullopt;
-    (void)::sync_file_range(part, static_cast<off_t>(offset), copied, SYNC_FILE_RANGE_WRITE);
-    return static_cast<std::uint64_t>(copied);
-  }
-}
-
-PENSTOCK_INLINE void staged_folder::read(const staged_object& what, int part, std::uint64_t offset,
-                                         mutable_bytes into) const {
-  while (!into.empty()) {
-    const ssize_t got = ::pread(part, into.data(), into.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      throw failure("read the unfinished copy of the file", path_of(what), got < 0 ? errno : EIO)
-          .at_offset(offset);
-    into = into.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-}
-
-PENSTOCK_INLINE void staged_folder::finish(const staged_object& what, const descriptor& part) const {
-  if (::fsync(part.get()) != 0) throw failed_write(what, what.version.size, 0, errno);
-  const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
-  if (!facts) throw failure("look at the file", path_of(what), errno);
-  descriptor parent;
-  int in = folder_.get();
-  std::string_view rest = what.file;
-  for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
-    parent = open_folder(in, std::string(rest.substr(0, slash)), path_of(what));
-    in = parent.get();
-    rest.remove_prefix(slash + 1);
-  }
-  record about = begin_record(what);
-  about.last = whole_copy{what.version, *facts};
-  write_record(what, about, true);
-  if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
-      ::fsync(in) != 0)
-    throw failure("give the finished file its name", path_of(what), errno);
-}
-
-PENSTOCK_INLINE void staged_folder::discard_part(const staged_object& what) const {
-  if (::unlinkat(kept_.get(), kept_file(what, ".part").c_str(), 0) != 0 && errno != ENOENT)
-    throw failure("remove the unfinished copy of the file", path_of(what), errno);
-}
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_names.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
-/// that all names have in common. Of URLs neither scheme nor query is part of it.
-/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
-/// would have one.
-[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staged_names.ipp
+// ---- penstock/storage/cache/staged_object.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -74684,6 +73729,506 @@ PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::strin
   return files;
 }
 
+inline constexpr std::string_view record_head = "penstock staged 1\n";
+
+PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
+  if (last && last->wrote(found)) return &*last;
+  if (before && before->wrote(found)) return &*before;
+  return nullptr;
+}
+
+PENSTOCK_INLINE std::string to_text(const record& what) {
+  std::string all(record_head);
+  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
+               "\n"});
+  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
+    if (one)
+      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
+                   one->file.inode, " ", one->file.born, "\n"});
+  };
+  add("before ", what.before);
+  add("last ", what.last);
+  if (what.part)
+    append(all,
+           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
+  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
+  return all;
+}
+
+// What is not exactly as it would be written, its sum included, is no record.
+PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
+  std::string_view rest = text;
+  const auto skip = [&rest](std::uint64_t size) {
+    rest.remove_prefix(to_size(std::min<std::uint64_t>(size, rest.size())));
+  };
+  const auto take = [&](std::string_view word) {
+    const bool is_next = rest.starts_with(word);
+    if (is_next) skip(word.size());
+    return is_next;
+  };
+  const auto number = [&] {  // and the character after it
+    std::uint64_t value = 0;
+    const char* const end = std::from_chars(rest.data(), rest.data() + rest.size(), value).ptr;
+    skip(static_cast<std::uint64_t>(end - rest.data()) + 1);
+    return value;
+  };
+  const auto word = [&] {  // with its length before it, and the end of the line
+    const std::uint64_t size = number();
+    std::string found(rest.substr(0, to_size(std::min<std::uint64_t>(size, rest.size()))));
+    skip(found.size() + 1);
+    return found;
+  };
+  const auto copy = [&] {
+    whole_copy found;
+    for (std::uint64_t* const one : {&found.of.size, &found.of.stamp, &found.file.size, &found.file.changed,
+                                     &found.file.inode, &found.file.born})
+      *one = number();
+    found.file.regular = true;
+    return found;
+  };
+  record found;
+  if (!take(record_head) || !take("object ")) return std::nullopt;
+  found.object = word();
+  if (!take("file ")) return std::nullopt;
+  found.file = word();
+  if (take("before ")) found.before = copy();
+  if (take("last ")) found.last = copy();
+  if (take("part ")) {
+    found.part.emplace();
+    found.part->size = number();
+    found.part->stamp = number();
+    found.boot = word();
+  }
+  if (to_text(found) != text) return std::nullopt;
+  return found;
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/staging.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// Who is told how far it is: called by the thread that called `stage_to`.
+struct stage_listener {
+  void* self = nullptr;
+  void (*call)(void* self, const stage_progress& now) = nullptr;
+};
+
+/// Copies all objects to a folder; returns their paths.
+[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                             const stage_options& options, const check_view& check,
+                                             stage_listener listener);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/file_lock.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
+
+/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
+/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
+/// its process ends. False if another open file has it.
+inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what {};
+  what.l_type = static_cast<short>(how);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  int result = 0;
+  do result = ::fcntl(opened, F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+/// Whether that worked.
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  return try_lock_byte(opened, byte, how) == 0;
+}
+
+/// Whether another open file has a lock of this byte, or that cannot be found out.
+[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
+  struct flock what {};
+  what.l_type = F_WRLCK;
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/own_files.hpp
+
+/// Folders that processes of one user share through files and locks of bytes. For bodies, not for headers.
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+[[nodiscard]] inline std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+[[nodiscard]] inline error folder_failure(std::string_view doing, std::string_view called,
+                                          const std::string& path) {
+  const int code = errno;
+  return failure(text({doing, called}), path, code);
+}
+/// A folder that was just opened, or could not be, which errors call `called`. Throws errc::argument if it is
+/// another user's, or others may write to it.
+[[nodiscard]] inline descriptor own_folder(descriptor opened, const std::string& path,
+                                           std::string_view called) {
+  struct stat status {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw folder_failure("open ", called, path);
+  if (status.st_uid != ::geteuid())
+    throw error(errc::argument, {called, " belongs to user ", status.st_uid, ", and this process is of user ",
+                                 ::geteuid(), "; give each user a folder of its own"})
+        .in_file(path);
+  if ((status.st_mode & 022) != 0)
+    throw error(errc::argument,
+                {"others may write to ", called, "; forbid it with `chmod go-w`, or give another folder"})
+        .in_file(path);
+  return opened;
+}
+/// Opens the folder `name` in another one, or makes it.
+[[nodiscard]] inline descriptor open_own_folder(int in, const std::string& name, const std::string& path,
+                                                std::string_view called) {
+  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST) throw folder_failure("make ", called, path);
+  return own_folder(descriptor(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path, called);
+}
+/// With the folders that it is in.
+[[nodiscard]] inline descriptor open_own_folder(const std::string& path, std::string_view called) {
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw folder_failure("make ", called, path);
+  return own_folder(descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path, called);
+}
+
+/// Writes from an offset on, as far as it goes: `done` bytes, and an errno value if that is not all.
+struct written {
+  std::size_t done = 0;
+  int code = 0;
+};
+[[nodiscard]] inline written write_at(int opened, std::uint64_t offset, bytes_view bytes) noexcept {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t wrote =
+        ::pwrite(opened, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return {done, wrote < 0 ? errno : ENOSPC};
+    done += static_cast<std::size_t>(wrote);
+  }
+  return {done, 0};
+}
+
+/// Called in the child of a fork, to close files there: their locks belong to open files, and the child would
+/// keep those of a parent that dies.
+class in_child_of_fork {
+ public:
+  using call_type = void (*)(void* self) noexcept;
+
+  in_child_of_fork() = default;
+  in_child_of_fork(const in_child_of_fork&) = delete;
+  in_child_of_fork& operator=(const in_child_of_fork&) = delete;
+  ~in_child_of_fork() {
+    if (self_ == nullptr) return;
+    const std::scoped_lock lock(process().mutex);
+    std::erase(process().all, this);
+  }
+  /// From now on, until this is destroyed.
+  void call(void* self, call_type what) {
+    const std::scoped_lock lock(process().mutex);
+    if (!std::exchange(process().asks, true))
+      (void)::pthread_atfork([] { process().mutex.lock(); }, [] { process().mutex.unlock(); }, &in_child);
+    process().all.push_back(this);
+    self_ = self;
+    what_ = what;
+  }
+
+ private:
+  struct registry {
+    std::mutex mutex;
+    bool asks = false;
+    std::vector<in_child_of_fork*> all;
+  };
+  // Never destroyed: a process may fork while it ends.
+  static registry& process() {
+    static registry* const all = new registry;
+    return *all;
+  }
+  static void in_child() {
+    for (const in_child_of_fork* const one : process().all) one->what_(one->self_);
+    process().mutex.unlock();
+  }
+
+  void* self_ = nullptr;
+  call_type what_ = nullptr;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/staged_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+using files::descriptor;
+using files::failure;
+
+/// What there is of an object.
+struct found_copy {
+  bool whole = false;
+  std::uint64_t part = 0;  ///< bytes that can be gone on with
+};
+
+/// A folder of complete files under their names, and a folder in it, `.penstock-staged`, of what belongs to
+/// them: a record of each, the files that are not complete, and a file whose bytes are locked.
+///
+/// Whoever changes what belongs to an object has the lock of its byte, which the system takes away when the
+/// process ends, however it ends.
+/// Threads: any number, each with another object.
+class staged_folder {
+ public:
+  /// Opens the folder, or makes it. Throws as `stage_to` says.
+  explicit staged_folder(std::string path) : path_(files::without_slashes(std::move(path))) {
+    folder_ = files::open_own_folder(path_, called);
+    const std::string kept_path = path_ + "/.penstock-staged", lock_path = kept_path + "/lock";
+    kept_ = files::open_own_folder(folder_.get(), ".penstock-staged", kept_path, called);
+    lock_ = descriptor(::openat(kept_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (lock_.get() < 0) throw failure("open the file of the locks", lock_path, errno);
+    if (!lock_byte(lock_.get(), 0, byte_lock::shared))
+      throw error(errc::argument,
+                  "this file system has no locks that belong to open files; stage to a local disk")
+          .in_file(lock_path);
+    forks_.call(&lock_, [](void* lock) noexcept { *static_cast<descriptor*>(lock) = descriptor(); });
+  }
+
+  [[nodiscard]] std::string path_of(const staged_object& what) const { return path_ + '/' + what.file; }
+  /// Bytes that the file system has left for this user.
+  [[nodiscard]] std::uint64_t available() const {
+    struct statvfs status {};
+    if (::fstatvfs(folder_.get(), &status) != 0) throw failure("ask for the room on the disk", path_, errno);
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
+  }
+  [[nodiscard]] error no_room(std::uint64_t needed, std::string_view file) const {
+    return error(errc::io, {"the disk has ", available(), " bytes free, and ", needed,
+                            " more are needed; make room, or stage to another disk"})
+        .in_file(file.empty() ? path_ : file);
+  }
+
+  [[nodiscard]] bool try_lock(const staged_object& what) const noexcept {
+    return lock_byte(lock_.get(), lock_byte_of(what), byte_lock::exclusive);
+  }
+  void unlock(const staged_object& what) const noexcept {
+    (void)lock_byte(lock_.get(), lock_byte_of(what), byte_lock::none);
+  }
+
+  /// Looks at what is there. Throws errc::argument for a file that is not a copy of this object. `resumes`:
+  /// whether a part may be gone on with. Needs no lock.
+  [[nodiscard]] found_copy look(const staged_object& what, bool resumes) const {
+    // Another process may give the file its name between two looks; its record is there before that.
+    constexpr int max_tries = 3;
+    for (int tries = 1;; ++tries) {
+      const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+      if (!file && errno != ENOENT && errno != ENOTDIR) throw failed(what, "look at the file");
+      const std::optional<record> about = read_record(what);
+      found_copy found;
+      if (file) {
+        const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
+        if (copy == nullptr && tries < max_tries) continue;
+        if (copy == nullptr)
+          throw error(errc::argument,
+                      "there is a file of this name that was not staged; move it away, or stage to "
+                      "another folder")
+              .in_file(path_of(what));
+        if (about->object != what.known_as)
+          throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
+                                       what.known_as, "; stage to another folder"})
+              .in_file(path_of(what));
+        found.whole = copy->intact(*file) && copy->of == what.version;
+      }
+      if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.version &&
+          !boot_.empty() && about->boot == boot_) {
+        const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
+        if (part && part->regular && part->size <= what.version.size) found.part = part->size;
+      }
+      return found;
+    }
+  }
+
+  // ---- who has the lock of the object
+
+  /// The unfinished file of an object, with its first `from` bytes, or a new one.
+  [[nodiscard]] descriptor open_part(const staged_object& what, std::uint64_t from) const {
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    if (from == 0) {
+      // What was there is of another object, and must be gone before the record says that it is of this one.
+      discard_part(what);
+      const record about = begin_record(what);
+      write_record(what, about, about.before.has_value());
+      flags |= O_CREAT | O_EXCL;
+    }
+    descriptor opened(::openat(kept_.get(), kept_file(what, ".part").c_str(), flags, 0600));
+    if (opened.get() < 0) throw failed(what, "open the unfinished copy of the file");
+    return opened;
+  }
+  void write(const staged_object& what, int part, std::uint64_t offset, bytes_view bytes) const {
+    const auto [done, code] = files::write_at(part, offset, bytes);
+    if (code != 0) throw failed_write(what, offset + done, bytes.size() - done, code);
+    begin_flush(part, offset, bytes.size());
+  }
+  /// Copies from a file, inside the system. Returns how many bytes, or nothing if that cannot be done here.
+  [[nodiscard]] std::optional<std::uint64_t> copy(const staged_object& what, int from, int part,
+                                                  std::uint64_t offset, std::uint64_t size) const {
+    ssize_t copied = 0;
+    do {
+      auto in = static_cast<off_t>(offset), out = in;
+      copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
+    } while (copied < 0 && errno == EINTR);
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
+    if (copied <= 0) return std::nullopt;
+    begin_flush(part, offset, static_cast<std::uint64_t>(copied));
+    return static_cast<std::uint64_t>(copied);
+  }
+  /// Reads what `open_part` found there.
+  void read(const staged_object& what, int part, std::uint64_t offset, mutable_bytes into) const {
+    errno = EIO;  // of a file that is too short
+    if (!read_all(part, into, offset))
+      throw failed(what, "read the unfinished copy of the file").at_offset(offset);
+  }
+  /// Flushes the file and gives it its name.
+  void finish(const staged_object& what, const descriptor& part) const {
+    if (::fsync(part.get()) != 0) throw failed_write(what, what.version.size, 0, errno);
+    const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
+    if (!facts) throw failed(what, "look at the file");
+    descriptor parent;
+    int in = folder_.get();
+    std::string_view rest = what.file;
+    for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+      parent = files::open_own_folder(in, std::string(rest.substr(0, slash)), path_of(what), called);
+      in = parent.get();
+      rest.remove_prefix(slash + 1);
+    }
+    record about = begin_record(what);
+    about.last = whole_copy{what.version, *facts};
+    write_record(what, about, true);
+    if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
+        ::fsync(in) != 0)
+      throw failed(what, "give the finished file its name");
+  }
+  void discard_part(const staged_object& what) const {
+    if (::unlinkat(kept_.get(), kept_file(what, ".part").c_str(), 0) != 0 && errno != ENOENT)
+      throw failed(what, "remove the unfinished copy of the file");
+  }
+
+ private:
+  static constexpr std::string_view called = "the folder";
+
+  [[nodiscard]] static std::uint64_t number_of(const staged_object& what) noexcept {
+    return fingerprint().add(std::string_view(what.file)).value();
+  }
+  [[nodiscard]] static std::string kept_file(const staged_object& what, const char* suffix) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::uint64_t number = number_of(what);
+    std::string name(16, '0');
+    for (std::size_t i = name.size(); i-- > 0; number >>= 4) name[i] = digits[number & 15];
+    return name + suffix;
+  }
+  [[nodiscard]] static std::uint64_t lock_byte_of(const staged_object& what) noexcept {
+    return 1 + (number_of(what) >> 2);
+  }
+  [[nodiscard]] static std::optional<file_facts> facts_of_file(int in, const std::string& name,
+                                                               int flags) noexcept {
+    struct statx status {};
+    if (::statx(in, name.c_str(), AT_SYMLINK_NOFOLLOW | flags, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
+      return std::nullopt;
+    const auto nanoseconds = [](const struct statx_timestamp& at) {
+      return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000u + at.tv_nsec;
+    };
+    return file_facts{.size = status.stx_size,
+                      .changed = nanoseconds(status.stx_mtime),
+                      .inode = status.stx_ino,
+                      .born = (status.stx_mask & STATX_BTIME) != 0 ? nanoseconds(status.stx_btime) : 0,
+                      .regular = S_ISREG(status.stx_mode)};
+  }
+  [[nodiscard]] static std::string boot_of_machine() {
+    const descriptor opened(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    std::array<char, 64> text{};
+    const ssize_t got = opened.get() < 0 ? 0 : ::read(opened.get(), text.data(), text.size());
+    std::string name(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    return name;
+  }
+
+  [[nodiscard]] error failed(const staged_object& what, std::string_view doing) const {
+    const int code = errno;
+    return failure(doing, path_of(what), code);
+  }
+  [[nodiscard]] error failed_write(const staged_object& what, std::uint64_t offset, std::uint64_t size,
+                                   int code) const {
+    if (code == ENOSPC || code == EDQUOT)
+      return no_room(what.version.size - std::min(offset, what.version.size), path_of(what))
+          .at_offset(offset);
+    return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
+  }
+  /// Begins to write to the disk, so that the flush at the end has little left to do.
+  static void begin_flush(int part, std::uint64_t offset, std::uint64_t size) noexcept {
+    (void)::sync_file_range(part, static_cast<off_t>(offset), static_cast<off_t>(size),
+                            SYNC_FILE_RANGE_WRITE);
+  }
+
+  [[nodiscard]] std::optional<record> read_record(const staged_object& what) const {
+    const descriptor opened(
+        ::openat(kept_.get(), kept_file(what, ".record").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (opened.get() < 0 && errno == ENOENT) return std::nullopt;
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
+      throw failed(what, "open the record of the file");
+    std::string text(static_cast<std::size_t>(status.st_size), '\0');
+    errno = EIO;
+    if (!read_all(opened.get(), std::as_writable_bytes(std::span(text))))
+      throw failed(what, "read the record of the file");
+    std::optional<record> found = parse_record(text);
+    if (found && found->file != what.file) found.reset();
+    return found;
+  }
+  void write_record(const staged_object& what, const record& about, bool flush) const {
+    const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
+    const descriptor opened(
+        ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (opened.get() < 0) throw failed(what, "make the record of the file");
+    write(what, opened.get(), 0, bytes_of(to_text(about)));
+    if ((flush && ::fsync(opened.get()) != 0) ||
+        ::renameat(kept_.get(), coming.c_str(), kept_.get(), name.c_str()) != 0 ||
+        (flush && ::fsync(kept_.get()) != 0))
+      throw failed(what, "write the record of the file");
+  }
+  /// The record for what comes: with the copy that is there, if it is one.
+  [[nodiscard]] record begin_record(const staged_object& what) const {
+    record made;
+    made.object = what.known_as;
+    made.file = what.file;
+    const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+    if (const std::optional<record> about = read_record(what); file && about)
+      if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
+    made.part = what.version;
+    made.boot = boot_;
+    return made;
+  }
+
+  std::string path_;
+  std::string boot_ = boot_of_machine();  // empty if it is not known
+  descriptor folder_, kept_, lock_;
+  files::in_child_of_fork forks_;
+};
+
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
@@ -74696,20 +74241,38 @@ namespace detail::staging {
 /// that is used again.
 class staging_reads {
  public:
-  staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part);
+  staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part)
+      : far_(far), max_in_flight_(max_in_flight), part_(part) {
+    if (!far.session.in_background()) threads_.emplace(far.session, far.names, max_in_flight);
+  }
   staging_reads(const staging_reads&) = delete;
   staging_reads& operator=(const staging_reads&) = delete;
 
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
-  /// Ends the reads in progress; no other one begins.
-  void stop() noexcept;
-  /// Also keeps why, if it is the first failure: what follows it, or a stop, is a consequence.
-  void fail(std::exception_ptr why) noexcept;
+  /// Ends the reads in progress; no other one begins. Keeps why, if it is the first failure: what follows it,
+  /// or a stop, is a consequence.
+  void stop(std::exception_ptr why = nullptr) noexcept {
+    {
+      const std::scoped_lock lock(begin_mutex_);
+      if (stopped_.exchange(true)) return;
+      failed_ = std::move(why);
+    }
+    if (threads_) threads_->cancel();
+    far_.session.end_reads();
+  }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
   /// Throws errc::stopped once there was a stop.
-  void check_stop(std::string_view name) const;
+  void check_stop(std::string_view name) const {
+    if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
+  }
   /// Throws the first failure, or errc::stopped after a stop.
-  void check_end();
+  void check_end() {
+    const std::scoped_lock lock(begin_mutex_);
+    if (failed_) std::rethrow_exception(failed_);
+    if (stopped_)
+      throw error(errc::stopped,
+                  "staging was stopped; what is there stays, and the next call of stage_to goes on");
+  }
   void count(std::uint64_t bytes) noexcept { fetched_ += bytes; }
   [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
@@ -74719,13 +74282,44 @@ class staging_reads {
   using memory = std::unique_ptr<std::byte[]>;
 
   /// Memory for a read; waits for it, or returns nothing while there is none or another thread waits.
-  [[nodiscard]] memory take(bool waits);
-  void give_back(memory room) noexcept;
+  [[nodiscard]] memory take(bool waits) {
+    std::unique_lock lock(mutex_);
+    if (!waits && waiting_ != 0) return nullptr;
+    if (waits) {
+      ++waiting_;
+      changed_.wait(lock, [this] { return !free_.empty() || made_ < max_in_flight_; });
+      --waiting_;
+    }
+    if (!free_.empty()) {
+      memory taken = std::move(free_.back());
+      free_.pop_back();
+      return taken;
+    }
+    if (made_ == max_in_flight_) return nullptr;
+    memory made(new std::byte[part_]);
+    ++made_;
+    free_.reserve(max_in_flight_);  // so that giving back does not throw
+    return made;
+  }
+  void give_back(memory room) noexcept {
+    if (!room) return;
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(room));
+    changed_.notify_all();
+  }
   /// Throws errc::stopped once `stop` was called.
-  void begin(const read_request& request, read_listener listener, std::string_view name);
+  void begin(const read_request& request, read_listener listener, std::string_view name) {
+    // After `stop` has set the word no read begins, so it ends all of them.
+    const std::scoped_lock lock(begin_mutex_);
+    check_stop(name);
+    if (threads_)
+      threads_->read_many({&request, 1}, listener);
+    else
+      far_.session.read_many({&request, 1}, listener);
+  }
 
-  std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   const far_storage& far_;
+  std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   std::size_t max_in_flight_, part_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> fetched_{0};
@@ -74761,10 +74355,28 @@ class reads_in_order {
   reads_in_order(const reads_in_order&) = delete;
   reads_in_order& operator=(const reads_in_order&) = delete;
   /// Waits for those on their way.
-  ~reads_in_order();
+  ~reads_in_order() {
+    for (flight& one : flights_) {
+      wait(one);
+      all_.give_back(std::move(one.room));
+    }
+    all_.give_back(std::move(given_out_));
+  }
 
   /// The next part, until the next call; nothing at the end.
-  [[nodiscard]] std::optional<bytes_view> next();
+  [[nodiscard]] std::optional<bytes_view> next() {
+    all_.give_back(std::exchange(given_out_, nullptr));
+    begin_some();
+    if (flights_.empty()) return std::nullopt;
+    flight& first = flights_.front();
+    wait(first);
+    if (first.failed) std::rethrow_exception(first.failed);
+    given_out_ = std::move(first.room);
+    const std::size_t size = first.size;
+    flights_.pop_front();
+    all_.count(size);
+    return bytes_view(given_out_.get(), size);
+  }
 
  private:
   struct flight {
@@ -74772,10 +74384,36 @@ class reads_in_order {
     staging_reads::memory room;
     std::size_t size = 0;
     bool done = false;
-    std::exception_ptr failed;
+    std::exception_ptr failed{};
   };
-  void begin_some();
-  [[nodiscard]] bool wait(const flight& one) const;
+  void begin_some() {
+    while (next_ < end_) {
+      staging_reads::memory room = all_.take(flights_.empty());
+      if (!room) return;
+      const std::size_t size = to_size(std::min<std::uint64_t>(all_.part(), end_ - next_));
+      flight& one = flights_.emplace_back(flight{&all_, std::move(room), size});
+      const read_listener listener{&one, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+                                     auto& ended = *static_cast<flight*>(self);
+                                     staging_reads& all = *ended.all;
+                                     const std::scoped_lock lock(all.mutex_);
+                                     ended.failed = std::move(failed);
+                                     ended.done = true;
+                                     all.changed_.notify_all();
+                                   }};
+      try {
+        all_.begin({id_, next_, {one.room.get(), size}, next_}, listener, name_);
+      } catch (...) {
+        all_.give_back(std::move(one.room));
+        flights_.pop_back();
+        throw;
+      }
+      next_ += size;
+    }
+  }
+  void wait(const flight& one) const {
+    std::unique_lock lock(all_.mutex_);
+    all_.changed_.wait(lock, [&one] { return one.done; });
+  }
 
   staging_reads& all_;
   object_id id_;
@@ -74784,133 +74422,6 @@ class reads_in_order {
   std::deque<flight> flights_;
   staging_reads::memory given_out_;
 };
-
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/staging_reads.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::staging {
-
-PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight,
-                                             std::size_t part)
-    : far_(far), max_in_flight_(max_in_flight), part_(part) {
-  if (!far.session.in_background()) threads_.emplace(far.session, far.names, max_in_flight);
-}
-
-PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
-PENSTOCK_INLINE void staging_reads::fail(std::exception_ptr why) noexcept {
-  {
-    const std::scoped_lock lock(begin_mutex_);
-    if (stopped_.exchange(true)) return;
-    failed_ = std::move(why);
-  }
-  if (threads_) threads_->cancel();
-  far_.session.end_reads();
-}
-PENSTOCK_INLINE void staging_reads::check_stop(std::string_view name) const {
-  if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
-}
-PENSTOCK_INLINE void staging_reads::check_end() {
-  const std::scoped_lock lock(begin_mutex_);
-  if (failed_) std::rethrow_exception(failed_);
-  if (stopped_)
-    throw error(errc::stopped,
-                "staging was stopped; what is there stays, and the next call of stage_to goes on");
-}
-
-PENSTOCK_INLINE staging_reads::memory staging_reads::take(bool waits) {
-  std::unique_lock lock(mutex_);
-  if (!waits && waiting_ != 0) return nullptr;
-  if (waits) {
-    ++waiting_;
-    changed_.wait(lock, [this] { return !free_.empty() || made_ < max_in_flight_; });
-    --waiting_;
-  }
-  if (!free_.empty()) {
-    memory taken = std::move(free_.back());
-    free_.pop_back();
-    return taken;
-  }
-  if (made_ == max_in_flight_) return nullptr;
-  memory made(new std::byte[part_]);
-  ++made_;
-  free_.reserve(max_in_flight_);  // so that giving back does not throw
-  return made;
-}
-PENSTOCK_INLINE void staging_reads::give_back(memory room) noexcept {
-  if (!room) return;
-  const std::scoped_lock lock(mutex_);
-  free_.push_back(std::move(room));
-  changed_.notify_all();
-}
-
-PENSTOCK_INLINE void staging_reads::begin(const read_request& request, read_listener listener,
-                                          std::string_view name) {
-  // After `stop` has set the word no read begins, so it ends all of them.
-  const std::scoped_lock lock(begin_mutex_);
-  check_stop(name);
-  if (threads_)
-    threads_->read_many({&request, 1}, listener);
-  else
-    far_.session.read_many({&request, 1}, listener);
-}
-
-PENSTOCK_INLINE reads_in_order::~reads_in_order() {
-  for (flight& one : flights_) {
-    (void)wait(one);
-    all_.give_back(std::move(one.room));
-  }
-  all_.give_back(std::move(given_out_));
-}
-
-PENSTOCK_INLINE bool reads_in_order::wait(const flight& one) const {
-  std::unique_lock lock(all_.mutex_);
-  all_.changed_.wait(lock, [&one] { return one.done; });
-  return !one.failed;
-}
-
-PENSTOCK_INLINE void reads_in_order::begin_some() {
-  while (next_ < end_) {
-    staging_reads::memory room = all_.take(flights_.empty());
-    if (!room) return;
-    const std::size_t size = to_size(std::min<std::uint64_t>(all_.part(), end_ - next_));
-    flight& one = flights_.emplace_back();
-    one.all = &all_;
-    one.room = std::move(room);
-    one.size = size;
-    const read_listener listener{&one, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
-                                   auto& ended = *static_cast<flight*>(self);
-                                   staging_reads& all = *ended.all;
-                                   const std::scoped_lock lock(all.mutex_);
-                                   ended.failed = std::move(failed);
-                                   ended.done = true;
-                                   all.changed_.notify_all();
-                                 }};
-    try {
-      all_.begin({id_, next_, {one.room.get(), size}, next_}, listener, name_);
-    } catch (...) {
-      all_.give_back(std::move(one.room));
-      flights_.pop_back();
-      throw;
-    }
-    next_ += size;
-  }
-}
-
-PENSTOCK_INLINE std::optional<bytes_view> reads_in_order::next() {
-  all_.give_back(std::exchange(given_out_, nullptr));
-  begin_some();
-  if (flights_.empty()) return std::nullopt;
-  flight& first = flights_.front();
-  if (!wait(first)) std::rethrow_exception(first.failed);
-  given_out_ = std::move(first.room);
-  const std::size_t size = first.size;
-  flights_.pop_front();
-  all_.count(size);
-  return bytes_view(given_out_.get(), size);
-}
 
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
@@ -75005,7 +74516,7 @@ class staging_call {
     try {
       (this->*work)();
     } catch (...) {
-      reads_.fail(std::current_exception());
+      reads_.stop(std::current_exception());
     }
     const std::scoped_lock lock(mutex_);
     --running_;
@@ -75030,7 +74541,7 @@ class staging_call {
     try {
       listener_.call(listener_.self, now);
     } catch (...) {
-      reads_.fail(std::current_exception());
+      reads_.stop(std::current_exception());
       listener_.call = nullptr;
     }
   }
@@ -75178,7 +74689,7 @@ class staging_call {
       return true;
     } catch (error& failed) {
       failed.in_file(one.name);
-      reads_.fail(std::current_exception());  // before those on their way are waited for
+      reads_.stop(std::current_exception());  // before those on their way are waited for
       throw;
     }
   }
@@ -76807,10 +76318,9 @@ PENSTOCK_INLINE std::string mds_files::describe() const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tables/avro_schema.hpp
+// ---- penstock/source/tables/avro_record.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class avro_kind : std::uint8_t {
   null,
@@ -76849,14 +76359,6 @@ struct avro_schema {
 
   [[nodiscard]] const avro_type& operator[](std::size_t type) const noexcept { return types[type]; }
 };
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/avro_record.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 /// Where values of a block are read. Every length is checked before it is used, and the steps that a block
 /// may take are counted: a schema can ask for any number of values that have no bytes.
@@ -76921,13 +76423,11 @@ class avro_record {
   std::vector<place> places_;  // by field; of a union, its branch
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/avro_record.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void avro_walk::damaged(std::string_view what) const {
   throw error(errc::format, {what, ": the file is damaged"}).at_offset(at);
@@ -77096,13 +76596,11 @@ PENSTOCK_INLINE std::optional<std::string> avro_record::spelled(avro_name field)
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/deletion_vector.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The numbers in a 64-bit Roaring bitmap as Delta writes it, ascending. Throws errc::format, with the
 /// offset, for bytes that are none, and errc::limit for more than `maximum` numbers.
@@ -77129,13 +76627,11 @@ namespace detail {
                                                              std::string_view magic, std::uint64_t offset,
                                                              std::uint64_t size);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/deletion_vector.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Reads numbers, least significant byte first, from bytes that may end too soon.
 struct roaring_bytes {
@@ -77303,13 +76799,11 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
   return all;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/hive_path.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A folder that says what a column is: "city=Oslo".
 struct hive_part {
@@ -77371,13 +76865,11 @@ class hive_columns {
   std::vector<buffer> memory_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/hive_path.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string hive_text(std::string_view escaped) {
   std::string made;
@@ -77423,7 +76915,7 @@ PENSTOCK_INLINE std::optional<std::int64_t> hive_number(const std::string& text)
 PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
   std::vector<hive_part> first;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    try {
+    in_file(paths[i], [&] {
       std::vector<hive_part> parts = hive_parts(paths[i]);
       if (i == 0) first = parts;
       if (!std::ranges::equal(parts, first, {}, &hive_part::column, &hive_part::column))
@@ -77431,10 +76923,7 @@ PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
                                    " columns are, and not the same as those of '", paths.front(), "'"});
       texts_.emplace_back();
       for (hive_part& one : parts) texts_.back().push_back(std::move(one.value));
-    } catch (error& e) {
-      e.in_file(paths[i]);
-      throw;
-    }
+    });
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
     const bool numbers =
@@ -77584,8 +77073,7 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   std::string_view format = of->format;
   if (of->number != arrow_number::none && format.size() == 1)
     format = format == "f" ? "f" : format == "e" || format == "g" ? "g" : format == "L" ? "L" : "l";
-  else if (of->layout == arrow_layout::bytes32 || of->layout == arrow_layout::bytes64 ||
-           of->layout == arrow_layout::views)
+  else if (of->is_bytes())
     format = "u";
   else if (format == "n")
     format = value_type(i).format;
@@ -77618,9 +77106,7 @@ PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
-  if (cell.type().number == arrow_number::float16 || cell.type().number == arrow_number::float32 ||
-      cell.type().number == arrow_number::float64)
-    return real_text(real_arrow_number(cell, sizeof(double)));
+  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);
@@ -77694,13 +77180,11 @@ PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t 
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_objects.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Opens the files of a table by their names, in a storage of any kind.
 class table_objects {
@@ -77771,13 +77255,11 @@ class table_objects {
 /// folder may be called "a:".
 [[nodiscard]] std::string_view scheme_of_uri(std::string_view uri) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tables/table_objects.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t table_objects::fitting(std::span<const std::uint64_t> sizes,
                                                    std::uint64_t held) noexcept {
@@ -77871,8 +77353,7 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
   return text({"s3", uri.substr(scheme.size())});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/text/csv_rows.hpp
 
@@ -77903,13 +77384,7 @@ class csv_row_ends {
   place at_ = place::begin;
 };
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/text/csv_rows.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
+inline std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
   std::size_t last = 0;
   for (std::size_t i = 0; i < piece.size(); ++i) {
     const char c = piece[i];
@@ -77957,493 +77432,238 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 using files::descriptor;
+using files::failure;
 
 /// The two files of a folder of blocks, opened and mapped by one session: the index, and the blocks.
 ///
 /// Both say which one belongs to the other, and whoever uses them holds a shared lock of a byte of each, so
-/// that neither is made anew while it is in use. Another byte of the index is the lock of the folder.
+/// that neither is made anew while it is in use. Another byte of the index is the lock of the folder, one for
+/// each row of `next_uses` is that of the session whose row it is, and one for each slot that of whoever
+/// fills it.
 struct block_files {
   // Bytes that are locked; none of them need be there.
   static constexpr std::uint64_t change_byte = std::uint64_t{1} << 40, users_byte = change_byte + 1,
-                                 first_free_byte = change_byte + 16;
+                                 first_row_byte = change_byte + 16,
+                                 first_slot_byte = first_row_byte + next_uses::maximum;
   static constexpr std::chrono::milliseconds longest_change{10'000};
 
   /// Opens or makes the folder, and takes its lock. Throws as `disk_cache` says.
-  block_files(const std::string& folder, const shape& wanted);
+  block_files(const std::string& folder, const shape& wanted)
+      : folder_path(files::without_slashes(folder)),
+        index_path(folder_path + "/penstock.index"),
+        data_path(folder_path + "/penstock.blocks") {
+    open_files();
+    try {
+      open_index(wanted);
+      forks.call(this, [](void* self) noexcept {
+        auto& me = *static_cast<block_files*>(self);
+        me.index = descriptor();
+        me.data = descriptor();
+        me.memory = nullptr;
+        me.blocks = nullptr;
+      });
+    } catch (...) {
+      unmap();
+      throw;
+    }
+  }
   block_files(const block_files&) = delete;
   block_files& operator=(const block_files&) = delete;
-  ~block_files();
+  ~block_files() { unmap(); }
 
-  [[nodiscard]] static std::string without_slashes(std::string path);
-  [[nodiscard]] error refusal(std::string_view what) const;
-  [[nodiscard]] descriptor open_folder() const;
-  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const;
+  // ---- opening
+
+  [[nodiscard]] error refusal(std::string_view what) const {
+    return error(errc::argument, what).in_file(folder_path);
+  }
+  [[nodiscard]] static error no_cache_file(const std::string& path) {
+    return error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+  }
+  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const {
+    descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
+    if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
+      throw no_cache_file(path);
+    return opened;
+  }
   /// Whether a path still leads to an open file: another process may have deleted the folder.
-  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept;
+  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept {
+    struct stat there {
+    }, here{};
+    return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+  }
   /// Opens both files, and takes the lock of the folder.
-  void open_files();
-  void open_index(const shape& wanted);
-  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept;
+  void open_files() {
+    for (int tries = 0;; ++tries) {
+      const descriptor folder = files::open_own_folder(folder_path, "the cache folder");
+      index = open_own(folder.get(), "penstock.index", index_path);
+      data = open_own(folder.get(), "penstock.blocks", data_path);
+      const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
+      if (code != 0 && code != EAGAIN && code != EACCES)
+        throw error(errc::argument,
+                    "this file system has no locks that belong to open files; put the cache on "
+                    "a local disk")
+            .in_file(index_path);
+      if (code != 0 && !lock_folder(stops.now()))
+        throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
+                               " ms; is it stopped?"})
+            .in_file(index_path);
+      if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
+      if (tries == 10)
+        throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
+    }
+  }
+  void open_index(const shape& wanted) {
+    std::array<std::byte, 4096> first{};
+    std::array<std::byte, 64> head{};
+    const std::size_t got = read_first(index.get(), first, index_path);
+    const std::size_t got_data = read_first(data.get(), head, data_path);
+    shape found;
+    std::uint32_t version = 0;
+    switch (block_index::look(first.data(), got, found, version)) {
+      case block_index::head::foreign:
+        throw error(errc::argument, "this is no index of a cache; give the cache another folder")
+            .in_file(index_path);
+      case block_index::head::other_version:
+        throw error(errc::argument,
+                    {"the cache is of version ", version,
+                     ", or of a machine with another byte order, and this "
+                     "program has version ",
+                     block_index::version,
+                     "; give each version a folder of its own, or delete the folder when nobody uses it"})
+            .in_file(index_path);
+      case block_index::head::empty:
+        break;
+      case block_index::head::ready:
+        if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
+          map_index(wanted);
+          if (head == block_index::data_head_of(table.pair())) {
+            (void)lock_users(byte_lock::shared);
+            return map_blocks();
+          }
+          unmap_index();
+        }
+        break;
+    }
+    if (!block_index::is_data(head.data(), got_data)) throw no_cache_file(data_path);
+    if (!lock_users(byte_lock::exclusive))
+      throw refusal(
+          found == shape() || found == wanted
+              ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
+                      "programs that use it, or give another folder"})
+              : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
+                      " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
+                      "; give all of its users the same limit and size of blocks, or "
+                      "other folders"}));
+    make_index(wanted);
+  }
+  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept {
+    struct stat status {};
+    return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
   /// Of both files: one may be deleted while the other is in use.
-  [[nodiscard]] bool lock_users(byte_lock how) const noexcept;
-  void make_index(const shape& wanted);
-  void map_index(const shape& wanted);
-  void unmap_index() noexcept;
+  [[nodiscard]] bool lock_users(byte_lock how) const noexcept {
+    return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
+  }
+  void make_index(const shape& wanted) {
+    const std::uint64_t size = block_index::bytes(wanted);
+    const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
+    if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
+    if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
+    std::random_device random;
+    const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
+    const int unwritten = files::write_at(data.get(), 0, block_index::data_head_of(pair)).code;
+    if (unwritten != 0) throw failure("make the cache", data_path, unwritten);
+    // A page that finds no room on the disk when it is written would be a signal.
+    int code = EINTR;
+    while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
+    // Not through the mapping, where a death could leave a half of it.
+    if (code == 0) code = files::write_at(index.get(), 0, block_index::index_head_of(wanted, pair)).code;
+    if (code != 0) {
+      (void)cut(index.get(), 0);
+      throw failure("make the cache's index", index_path, code);
+    }
+    map_index(wanted);
+    table.make_ready();
+    (void)lock_users(byte_lock::shared);
+    map_blocks();
+  }
+  /// A file's first bytes, as many as there are.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into,
+                                              const std::string& path) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw failure("read the cache", path, errno);
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  // ---- mappings
+
+  void map_index(const shape& wanted) {
+    memory_size = block_index::bytes(wanted);
+    void* const mapped =
+        ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
+    if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
+    (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // the child has not got the files, either
+    memory = static_cast<std::byte*>(mapped);
+    guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
+    table = block_index(memory, wanted);
+  }
+  void unmap_index() noexcept {
+    guard = sigbus_guard();
+    ::munmap(memory, to_size(memory_size));
+    memory = nullptr;
+  }
   /// As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
   /// no room. Without a mapping blocks are read.
-  void map_blocks();
-  [[nodiscard]] std::uint64_t data_size() const noexcept;
-  /// Waits for the lock of the folder; false if it cannot be had in time, or if `stops` ends a wait that
-  /// began then. Whoever holds it for so long is stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
-  [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
-  /// An errno value, or 0.
-  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
-    return write_at(data.get(), offset_of(slot), bytes);
+  void map_blocks() {
+    if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
+    void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
+    if (all == MAP_FAILED) return;
+    (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
+    blocks = static_cast<const std::byte*>(all);
+    blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
   }
-  /// How many of a file's first bytes there are, at most as many as there is room for.
-  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
-  [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
-  /// Gives the disk what a free slot had. The caller may change the folder.
-  void punch(std::uint32_t slot) const noexcept;
-  void unmap() noexcept;
-  void unlock_folder() const noexcept { (void)lock_byte(index.get(), change_byte, byte_lock::none); }
-
-  std::string folder_path, index_path, data_path;
-  descriptor index, data;
-  std::byte* memory = nullptr;
-  std::uint64_t memory_size = 0;
-  sigbus_guard guard;
-  block_index table{nullptr, {}};
-  const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
-  sigbus_guard blocks_guard;
-  std::atomic<bool> stuck{false};  // the lock of the folder could not be had
-  wait_stops stops;
-};
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-using files::failure;
-
-/// Closes the files in the child of a fork, which has no mapping of them, either: the locks belong to open
-/// files, and the child would keep those of a parent that dies.
-class block_file_forks {
- public:
-  static void join(block_files& one) {
-    block_file_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    if (!std::exchange(all.asks_, true))
-      (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
-    all.open_.push_back(&one);
-  }
-  static void leave(block_files& one) noexcept {
-    block_file_forks& all = process();
-    const std::scoped_lock lock(all.mutex_);
-    std::erase(all.open_, &one);
+  void unmap() noexcept {
+    if (memory != nullptr) unmap_index();
+    blocks_guard = sigbus_guard();
+    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
   }
 
- private:
-  // Never destroyed: a process may fork while it ends.
-  static block_file_forks& process() {
-    static block_file_forks* const all = new block_file_forks;
-    return *all;
-  }
-  static void in_child() {
-    for (block_files* const one : process().open_) {
-      one->index = descriptor();
-      one->data = descriptor();
-      one->memory = nullptr;
-      one->blocks = nullptr;
-    }
-    process().mutex_.unlock();
-  }
-  std::mutex mutex_;
-  bool asks_ = false;
-  std::vector<block_files*> open_;
-};
+  // ---- the lock of the folder
 
-PENSTOCK_INLINE block_files::block_files(const std::string& folder, const shape& wanted)
-    : folder_path(without_slashes(folder)),
-      index_path(folder_path + "/penstock.index"),
-      data_path(folder_path + "/penstock.blocks") {
-  open_files();
-  try {
-    open_index(wanted);
-    block_file_forks::join(*this);
-  } catch (...) {
-    unmap();
-    throw;
-  }
-}
-PENSTOCK_INLINE block_files::~block_files() {
-  block_file_forks::leave(*this);
-  unmap();
-}
-PENSTOCK_INLINE void block_files::unmap() noexcept {
-  if (memory != nullptr) unmap_index();
-  blocks_guard = sigbus_guard();
-  if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
-}
-
-PENSTOCK_INLINE std::string block_files::without_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-PENSTOCK_INLINE error block_files::refusal(std::string_view what) const {
-  return error(errc::argument, what).in_file(folder_path);
-}
-PENSTOCK_INLINE descriptor block_files::open_folder() const {
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(folder_path).parent_path(), failed);
-  if (::mkdir(folder_path.c_str(), 0700) != 0 && errno != EEXIST)
-    throw failure("make the cache folder", folder_path, errno);
-  descriptor opened(::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  struct stat status {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
-    throw failure("open the cache folder", folder_path, errno);
-  if (status.st_uid != ::geteuid())
-    throw refusal(text({"the cache folder belongs to user ", status.st_uid, ", and this process is of user ",
-                        ::geteuid(), "; give each user a folder of its own"}));
-  if ((status.st_mode & 022) != 0)
-    throw refusal(
-        "others may write to the cache folder; forbid it with `chmod go-w`, or give another folder");
-  return opened;
-}
-PENSTOCK_INLINE descriptor block_files::open_own(int folder, const char* name,
-                                                 const std::string& path) const {
-  descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  struct stat status {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
-  if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
-    throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
-  return opened;
-}
-PENSTOCK_INLINE bool block_files::leads_to(const std::string& path, int opened) noexcept {
-  struct stat there {
-  }, here{};
-  return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
-         there.st_dev == here.st_dev;
-}
-PENSTOCK_INLINE void block_files::open_files() {
-  for (int tries = 0;; ++tries) {
-    const descriptor folder = open_folder();
-    index = open_own(folder.get(), "penstock.index", index_path);
-    data = open_own(folder.get(), "penstock.blocks", data_path);
-    const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
-    if (code != 0 && code != EAGAIN && code != EACCES)
-      throw error(errc::argument,
-                  "this file system has no locks that belong to open files; put the cache on "
-                  "a local disk")
-          .in_file(index_path);
-    if (code != 0 && !lock_folder(stops.now()))
-      throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
-                             " ms; is it stopped?"})
-          .in_file(index_path);
-    if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
-    if (tries == 10)
-      throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
-  }
-}
-PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
-  std::array<std::byte, 4096> first{};
-  std::array<std::byte, 64> head{};
-  const std::size_t got = read_first(index.get(), first, index_path);
-  const std::size_t got_data = read_first(data.get(), head, data_path);
-  shape found;
-  std::uint32_t version = 0;
-  switch (block_index::look(first.data(), got, found, version)) {
-    case block_index::head::foreign:
-      throw error(errc::argument, "this is no index of a cache; give the cache another folder")
-          .in_file(index_path);
-    case block_index::head::other_version:
-      throw error(errc::argument,
-                  {"the cache is of version ", version,
-                   ", or of a machine with another byte order, and this "
-                   "program has version ",
-                   block_index::version,
-                   "; give each version a folder of its own, or delete the folder when nobody uses it"})
-          .in_file(index_path);
-    case block_index::head::empty:
-      break;
-    case block_index::head::ready:
-      if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
-        map_index(wanted);
-        if (head == block_index::data_head_of(table.pair())) {
-          (void)lock_users(byte_lock::shared);
-          return map_blocks();
-        }
-        unmap_index();
+  /// Waits for it; false if it cannot be had in time, or if `stops` ends a wait that began then. Whoever
+  /// holds it for so long is stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept {
+    const auto maximum = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
+    const auto end = std::chrono::steady_clock::now() + maximum;
+    for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+      if (stops.since(begun)) return false;
+      if (std::chrono::steady_clock::now() > end) {
+        stuck.store(true, std::memory_order_relaxed);
+        return false;
       }
-      break;
-  }
-  if (!block_index::is_data(head.data(), got_data))
-    throw error(errc::argument, "this is no file of a cache; give the cache another folder")
-        .in_file(data_path);
-  if (!lock_users(byte_lock::exclusive))
-    throw refusal(
-        found == shape() || found == wanted
-            ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
-                    "programs that use it, or give another folder"})
-            : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
-                    " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                    "; give all of its users the same limit and size of blocks, or "
-                    "other folders"}));
-  make_index(wanted);
-}
-PENSTOCK_INLINE std::uint64_t block_files::size_of(int opened) noexcept {
-  struct stat status {};
-  return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
-PENSTOCK_INLINE bool block_files::lock_users(byte_lock how) const noexcept {
-  return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
-}
-PENSTOCK_INLINE void block_files::make_index(const shape& wanted) {
-  const std::uint64_t size = block_index::bytes(wanted);
-  const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
-  if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
-  if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
-  // A page that finds no room on the disk when it is written would be a signal.
-  int code = EINTR;
-  while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
-  if (code != 0) {
-    (void)cut(index.get(), 0);
-    throw failure("make the cache's index", index_path, code);
-  }
-  std::random_device random;
-  const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-  code = write_at(data.get(), 0, block_index::data_head_of(pair));
-  if (code != 0) throw failure("make the cache", data_path, code);
-  // Not through the mapping, where a death could leave a half of it.
-  code = write_at(index.get(), 0, block_index::index_head_of(wanted, pair));
-  if (code != 0) {
-    (void)cut(index.get(), 0);
-    throw failure("make the cache's index", index_path, code);
-  }
-  map_index(wanted);
-  table.make_ready();
-  (void)lock_users(byte_lock::shared);
-  map_blocks();
-}
-PENSTOCK_INLINE void block_files::map_index(const shape& wanted) {
-  memory_size = block_index::bytes(wanted);
-  void* const mapped =
-      ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
-  if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
-  (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // see `block_file_forks`
-  memory = static_cast<std::byte*>(mapped);
-  guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
-  table = block_index(memory, wanted);
-}
-PENSTOCK_INLINE void block_files::unmap_index() noexcept {
-  guard = sigbus_guard();
-  ::munmap(memory, to_size(memory_size));
-  memory = nullptr;
-}
-PENSTOCK_INLINE void block_files::map_blocks() {
-  if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
-  void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
-  if (all == MAP_FAILED) return;
-  (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
-  blocks = static_cast<const std::byte*>(all);
-  blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
-}
-PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
-  return block_index::data_head + table.of().slots * table.of().block;
-}
-PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
-  const auto maximum = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
-  const auto end = std::chrono::steady_clock::now() + maximum;
-  for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
-    if (stops.since(begun)) return false;
-    if (std::chrono::steady_clock::now() > end) {
-      stuck.store(true, std::memory_order_relaxed);
-      return false;
+      if (tries < 50)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    if (tries < 50)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    stuck.store(false, std::memory_order_relaxed);
+    return true;
   }
-  stuck.store(false, std::memory_order_relaxed);
-  return true;
-}
-PENSTOCK_INLINE off_t block_files::offset_of(std::uint32_t slot) const noexcept {
-  return static_cast<off_t>(block_index::data_head + slot * table.of().block);
-}
-PENSTOCK_INLINE int block_files::write_at(int opened, off_t at, bytes_view bytes) noexcept {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t wrote =
-        ::pwrite(opened, bytes.data() + done, bytes.size() - done, at + static_cast<off_t>(done));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
-    done += static_cast<std::size_t>(wrote);
-  }
-  return 0;
-}
-PENSTOCK_INLINE std::size_t block_files::read_first(int opened, std::span<std::byte> into,
-                                                    const std::string& path) {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failure("read the cache", path, errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
-}
-PENSTOCK_INLINE bool block_files::read(std::span<iovec> parts, off_t at) const noexcept {
-  while (!parts.empty()) {
-    const ssize_t got = ::preadv(data.get(), parts.data(), static_cast<int>(parts.size()), at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    auto rest = static_cast<std::size_t>(got);
-    while (!parts.empty() && rest >= parts.front().iov_len) {
-      rest -= parts.front().iov_len;
-      parts = parts.subspan(1);
-    }
-    if (!parts.empty()) {
-      parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + rest;
-      parts.front().iov_len -= rest;
-    }
-  }
-  return true;
-}
-PENSTOCK_INLINE void block_files::punch(std::uint32_t slot) const noexcept {
-  (void)::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(slot),
-                    static_cast<off_t>(table.of().block));
-}
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_folder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// The checksum of bytes, which depends on a seed.
-using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
-
-/// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
-///
-/// Whoever fills a slot holds a lock of one byte of the index file, which the system takes away when the
-/// process ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a
-/// process that dies: its slot is filled by the next one that wants the block.
-/// Threads: any number.
-class block_folder {
- public:
-  /// Opens the folder, or makes it; see `disk_cache` for what it throws.
-  block_folder(const disk_cache& where, checksum_call checksum);
-  block_folder(const block_folder&) = delete;
-  block_folder& operator=(const block_folder&) = delete;
-  ~block_folder();
-
-  [[nodiscard]] std::uint64_t block_size() const noexcept;
-
-  /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
-  [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
-
-  /// Whether the byte at an offset of a block is in memory, so that a read would not wait for the disk.
-  [[nodiscard]] bool in_memory(place where, std::uint64_t offset) const noexcept;
-
-  enum class copied { whole, moved, damaged };
-  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
-  /// `resident`: the block is in memory, and a mapping is the faster way to it.
-  [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
-                            mutable_bytes into, bool resident);
-
-  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
-  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
-  [[nodiscard]] wait_stops& stops() noexcept;
-
-  /// What somebody has who asked for a block that was not there.
-  struct answer {
-    enum kind { here, mine, other, nothing } is = nothing;
-    place where{};
-  };
-  /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
-  /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
-  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
-  /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
-  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
-  void give_up(place mine, wait_stops::moment begun) noexcept;
-  /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
-  bool wait(place other, std::uint64_t max_ns) noexcept;
-  /// Nobody waits for this any more: `ask` says `nothing`.
-  void waited_in_vain(place other) noexcept;
-
-  /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
-  /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
-  void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
-                next_use (*next)(const void* who, const key& block), const void* who);
-  /// What `next` said is void. For the thread that calls `stand_at`.
-  void forget() noexcept;
-  /// How many blocks there is room for.
-  [[nodiscard]] std::uint64_t slots() const noexcept;
-  /// How many blocks went for others.
-  [[nodiscard]] std::uint64_t evicted() const noexcept;
-  /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged, wait_stops::moment begun);
-
- private:
-  struct state;
-  owned<state> state_;
-};
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/block_folder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-[[nodiscard]] inline std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-struct block_folder::state : block_files {
-  // Behind the bytes of `block_files`, a byte for each row of `next_uses`, which the session has locked whose
-  // row it is; then one for each slot, which whoever fills it has locked.
-  static constexpr std::uint64_t first_row_byte = first_free_byte,
-                                 first_slot_byte = first_row_byte + next_uses::maximum;
-  static constexpr std::uint32_t no_row = next_uses::maximum;
-
-  state(const disk_cache& where, checksum_call sum_of)
-      : block_files(where.folder(),
-                    {where.options().block, piece_size,
-                     block_index::slots_within(where.limit(), where.options().block, piece_size)}),
-        checksum(sum_of),
-        once(where.options().verify == verify::once),
-        plans(where.options().evict == eviction::belady),
-        touches(where.options().evict != eviction::fifo),
-        waited(to_size(table.of().slots)),
-        seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
-    table.begin_change();
-    sweep();
-    table.end_change();
-    unlock_folder();
-  }
-
-  // ---- locks
+  void unlock_folder() const noexcept { (void)lock_byte(index.get(), change_byte, byte_lock::none); }
 
   /// The right to change which block is where.
   class change {
    public:
-    change(state& all, wait_stops::moment begun)
+    change(block_files& all, wait_stops::moment begun)
         : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
       // What the dead one was about to fill may have no block yet by which it would be found.
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
@@ -78463,7 +77683,7 @@ struct block_folder::state : block_files {
     [[nodiscard]] explicit operator bool() const noexcept { return locked_; }
 
    private:
-    state& all_;
+    block_files& all_;
     std::unique_lock<std::mutex> thread_;  // locks of a file do not keep threads of one session apart
     bool locked_;
   };
@@ -78507,6 +77727,285 @@ struct block_folder::state : block_files {
     ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
+  // ---- blocks
+
+  [[nodiscard]] std::uint64_t data_size() const noexcept {
+    return block_index::data_head + table.of().slots * table.of().block;
+  }
+  [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept {
+    return static_cast<off_t>(block_index::data_head + slot * table.of().block);
+  }
+  /// An errno value, or 0.
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return files::write_at(data.get(), static_cast<std::uint64_t>(offset_of(slot)), bytes).code;
+  }
+  [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept {
+    while (!parts.empty()) {
+      const ssize_t got = ::preadv(data.get(), parts.data(), static_cast<int>(parts.size()), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      auto rest = static_cast<std::size_t>(got);
+      while (!parts.empty() && rest >= parts.front().iov_len) {
+        rest -= parts.front().iov_len;
+        parts = parts.subspan(1);
+      }
+      if (!parts.empty()) {
+        parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + rest;
+        parts.front().iov_len -= rest;
+      }
+    }
+    return true;
+  }
+  /// Gives the disk what a free slot had. The caller may change the folder.
+  void punch(std::uint32_t slot) const noexcept {
+    (void)::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(slot),
+                      static_cast<off_t>(table.of().block));
+  }
+
+  std::string folder_path, index_path, data_path;
+  descriptor index, data;
+  std::byte* memory = nullptr;
+  std::uint64_t memory_size = 0;
+  sigbus_guard guard;
+  block_index table{nullptr, {}};
+  const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
+  sigbus_guard blocks_guard;
+  std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  std::mutex changes, fills_mutex;
+  std::vector<std::uint32_t> fills;  // the slots that this session's threads fill
+  wait_stops stops;
+  files::in_child_of_fork forks;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/block_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The checksum of bytes, which depends on a seed.
+using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
+
+/// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
+///
+/// Whoever fills a slot holds a lock of one byte of the index file, which the system takes away when the
+/// process ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a
+/// process that dies: its slot is filled by the next one that wants the block.
+/// Threads: any number.
+class block_folder {
+  struct state;
+
+ public:
+  /// What is planned is not told to the other storage, too: it would fetch ahead what the folder has.
+  static constexpr bool tells_far = false;
+
+  /// Opens the folder, or makes it; see `disk_cache` for what it throws.
+  block_folder(const disk_cache& where, checksum_call checksum);
+  block_folder(const block_folder&) = delete;
+  block_folder& operator=(const block_folder&) = delete;
+  ~block_folder();
+
+  [[nodiscard]] std::uint64_t block_size() const noexcept;
+  /// How many blocks there is room for.
+  [[nodiscard]] std::uint64_t slots() const noexcept;
+  /// How many blocks went for others.
+  [[nodiscard]] std::uint64_t evicted() const noexcept;
+  /// Bytes of memory for blocks that are fetched.
+  [[nodiscard]] std::uint64_t held() const noexcept;
+
+  /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
+  [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+  /// Of four places of a block of `size` bytes, how many are not in memory, so that a read would wait for the
+  /// disk; nothing if the block is not there. `salt` says which places.
+  [[nodiscard]] std::optional<unsigned> places_missing(const key& what, std::atomic<std::uint32_t>& hint,
+                                                       std::uint64_t size, std::uint64_t salt) noexcept;
+  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else came to the slot
+  /// meanwhile. `damaged`: the block is gone now. `resident`: the block is in memory, and a mapping is the
+  /// faster way to it.
+  [[nodiscard]] copied copy(const key& what, std::atomic<std::uint32_t>& hint, std::uint64_t size,
+                            std::uint64_t offset, mutable_bytes into, bool resident,
+                            wait_stops::moment begun);
+
+  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
+  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
+  [[nodiscard]] wait_stops& stops() noexcept;
+  void stop_waiting() noexcept { stops().stop(); }
+  /// Also fetches nothing more ahead.
+  void end() noexcept;
+  /// Waits for what is being fetched ahead.
+  void leave(const block_plan& plan) noexcept;
+
+  /// What somebody has who asked for a block that was not there.
+  struct answer {
+    enum kind { here, mine, other, nothing } is = nothing;
+    place where{};
+  };
+  /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
+  /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
+  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
+  /// Memory for a block that this thread fetches, which is used again.
+  class room {
+   public:
+    room(block_folder& all, place mine, std::size_t size);
+    room(const room&) = delete;
+    room& operator=(const room&) = delete;
+    ~room();
+    [[nodiscard]] mutable_bytes span() const noexcept { return {bytes_.get(), size_}; }
+
+   private:
+    state& all_;
+    std::unique_ptr<std::byte[]> bytes_;
+    std::size_t size_;
+  };
+  /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
+  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
+  void give_up(place mine, wait_stops::moment begun) noexcept;
+  /// Waits until somebody else has filled a slot or given it up, or `stops` ends the wait. False if it is
+  /// late; then nobody waits for this any more, and `ask` says `nothing`.
+  [[nodiscard]] bool wait(place other, std::chrono::steady_clock::time_point late,
+                          wait_stops::moment begun) noexcept;
+
+  /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
+  /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
+  void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
+                next_use (*next)(const void* who, const key& block), const void* who);
+  /// The same, by a plan that is at this row; measures how long a row takes.
+  void stand_at(std::uint64_t run_row, bool ends, const block_plan& plan);
+  /// What was said is void. For the thread that calls `stand_at`.
+  void forget() noexcept;
+  /// Nothing to do: whoever needs a slot sees what `stand_at` says.
+  void follow(const block_plan&) const noexcept {}
+  /// Wakes a thread that calls `task(self)`, and goes on as long as it returns true. The first call starts
+  /// these threads, as many as the options say.
+  void fetch_ahead(bool (*task)(void* self), void* self) noexcept;
+  void wake_ahead() noexcept;
+
+ private:
+  [[nodiscard]] copied copy_from(place from, const key& what, std::uint64_t size, std::uint64_t offset,
+                                 mutable_bytes into, bool resident);
+
+  owned<state> state_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/work_ahead.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
+/// After a failure they rest for a second; who needs what failed gets the error.
+class work_ahead {
+ public:
+  /// Returns whether there may be more to do.
+  using task = bool (*)(void* self);
+
+  work_ahead() = default;
+  work_ahead(const work_ahead&) = delete;
+  work_ahead& operator=(const work_ahead&) = delete;
+  ~work_ahead() { join(); }
+
+  /// Starts so many threads, or as many as the system allows, if none were started before; wakes one of them.
+  void start(std::size_t threads, task what, void* self) noexcept {
+    const std::scoped_lock lock(mutex_);
+    wake_locked();
+    if (started_ || ends_) return;
+    started_ = true;
+    try {
+      while (threads_.size() < threads) threads_.emplace_back([=, this]() noexcept { work(what, self); });
+    } catch (...) {  // those that run do the work
+    }
+  }
+  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
+  void wake() noexcept {
+    const std::scoped_lock lock(mutex_);
+    wake_locked();
+  }
+  /// They end after what they do now; nothing is started any more.
+  void stop() noexcept {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+    changed_.notify_all();
+  }
+  /// Waits for that.
+  void join() noexcept {
+    stop();
+    for (std::thread& one : threads_) one.join();
+    threads_.clear();
+  }
+
+ private:
+  void wake_locked() noexcept {
+    ++wakes_;
+    changed_.notify_one();
+  }
+  void work(task what, void* self) noexcept {
+    std::unique_lock lock(mutex_);
+    while (!ends_) {
+      const std::uint64_t seen = wakes_;
+      const auto now = std::chrono::steady_clock::now();
+      bool more = false;
+      if (now >= rests_until_) {
+        lock.unlock();
+        bool failed = false;
+        try {
+          more = what(self);
+        } catch (...) {
+          failed = true;
+        }
+        lock.lock();
+        if (failed) rests_until_ = now + std::chrono::seconds(1);
+      }
+      if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t wakes_ = 0;
+  std::chrono::steady_clock::time_point rests_until_{};
+  bool started_ = false, ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/block_folder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+[[nodiscard]] inline std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct block_folder::state : block_files {
+  static constexpr std::uint32_t no_row = next_uses::maximum;
+
+  state(const disk_cache& where, checksum_call sum_of)
+      : block_files(where.folder(),
+                    {where.options().block, piece_size,
+                     block_index::slots_within(where.limit(), where.options().block, piece_size)}),
+        options(where.options()),
+        checksum(sum_of),
+        once(options.verify == verify::once),
+        waited(to_size(table.of().slots)),
+        seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
+    table.begin_change();
+    sweep();
+    table.end_change();
+    unlock_folder();
+  }
+
   ~state() {
     // The child of a fork has no mapping, and no row.
     if (row != no_row && memory != nullptr && !guard.lost()) table.next().end(row);
@@ -78517,7 +78016,7 @@ struct block_folder::state : block_files {
   /// The next uses of all sessions that live. The caller may change the folder.
   [[nodiscard]] outlook future() noexcept {
     outlook rows;
-    if (!plans) return rows;
+    if (options.evict != eviction::belady) return rows;
     const next_uses all = table.next();
     for (std::uint32_t one = 0; one < next_uses::maximum; ++one) {
       if (!all.is_used(one)) continue;
@@ -78538,6 +78037,9 @@ struct block_folder::state : block_files {
       row = one;
     }
   }
+  void clear_row() noexcept {
+    if (row != no_row && !guard.lost()) table.next().clear(row);
+  }
 
   /// Gives up blocks so that the disk has room for one.
   [[nodiscard]] bool make_room(wait_stops::moment begun) {
@@ -78555,21 +78057,29 @@ struct block_folder::state : block_files {
     return any;
   }
 
+  const disk_cache_options options;
   inline static std::atomic<std::uint64_t> sessions{0};
   const std::uint64_t number = ++sessions;
   checksum_call checksum;
-  bool once, plans, touches;
-  std::atomic<bool> trusts{true};  // with `once`
-  std::mutex changes;
+  bool once;
+  std::atomic<bool> trusts{true};          // with `once`
   std::atomic<std::uint32_t> row{no_row};  // in `next_uses`
   bool wants_row = true;
-  std::mutex fills_mutex;
-  std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
   std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
   std::atomic<std::int64_t> rests_until{0};        // after a block found no room; and for how long it was
   std::atomic<std::int64_t> last_rest{0};
-  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> evicted{0}, held{0};
   std::vector<std::atomic<std::uint32_t>> seen;  // with `once`: the state in which a piece was compared
+  std::mutex rooms_mutex;
+  std::vector<std::unique_ptr<std::byte[]>> rooms;
+  // Of the thread that plans: where the run stood first, and whether the plan had its end.
+  struct beginning {
+    std::uint64_t row;
+    std::int64_t ns;
+  };
+  std::optional<beginning> first;
+  bool ended = false;
+  work_ahead ahead;
 };
 
 PENSTOCK_INLINE block_folder::block_folder(const disk_cache& where, checksum_call checksum)
@@ -78592,26 +78102,46 @@ PENSTOCK_INLINE std::optional<place> block_folder::find(const key& what,
       found = table.full_of(seen->slot, what);
     if (found) hint.store(found->slot + 1, std::memory_order_relaxed);
   }
-  if (found && state_->touches) table.touch(found->slot);
+  if (found && state_->options.evict != eviction::fifo) table.touch(found->slot);
   return found;
 }
 
-PENSTOCK_INLINE bool block_folder::in_memory(place where, std::uint64_t offset) const noexcept {
+PENSTOCK_INLINE std::optional<unsigned> block_folder::places_missing(const key& what,
+                                                                     std::atomic<std::uint32_t>& hint,
+                                                                     std::uint64_t size,
+                                                                     std::uint64_t salt) noexcept {
+  const auto found = find(what, hint);
+  if (!found) return std::nullopt;
+  constexpr unsigned places = 4;
+  unsigned there = 0;
 #if defined(RWF_NOWAIT)
-  std::byte one{};
-  const iovec into{&one, 1};
-  const off_t at = state_->offset_of(where.slot) + static_cast<off_t>(offset);
-  // A file system that does not know is one that is slow to answer, or memory itself.
-  const ssize_t got = ::preadv2(state_->data.get(), &into, 1, at, RWF_NOWAIT);
-  return got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(state_->data.get(), &one, 1, at) == 1);
-#else
-  return false;
+  for (unsigned i = 0; i < places; ++i) {
+    std::byte one{};
+    const iovec into{&one, 1};
+    const int file = state_->data.get();
+    const off_t at = state_->offset_of(found->slot) + static_cast<off_t>(mix64(salt + i) % size);
+    // A file system that does not know is one that is slow to answer, or memory itself.
+    const ssize_t got = ::preadv2(file, &into, 1, at, RWF_NOWAIT);
+    if (got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(file, &one, 1, at) == 1)) ++there;
+  }
 #endif
+  return places - there;
 }
 
-PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& what, std::uint64_t size,
-                                                        std::uint64_t offset, mutable_bytes into,
-                                                        bool resident) {
+PENSTOCK_INLINE copied block_folder::copy(const key& what, std::atomic<std::uint32_t>& hint,
+                                          std::uint64_t size, std::uint64_t offset, mutable_bytes into,
+                                          bool resident, wait_stops::moment begun) {
+  const auto found = find(what, hint);
+  if (!found) return copied::absent;
+  const copied how = copy_from(*found, what, size, offset, into, resident);
+  if (how == copied::damaged) {
+    const state::change lock(*state_, begun);
+    if (lock && state_->table.same(*found)) state_->free(found->slot);
+  }
+  return how;
+}
+PENSTOCK_INLINE copied block_folder::copy_from(place from, const key& what, std::uint64_t size,
+                                               std::uint64_t offset, mutable_bytes into, bool resident) {
   state& all = *state_;
   const std::uint64_t first = offset / piece_size, last = (offset + into.size() - 1) / piece_size;
   const off_t begin = all.offset_of(from.slot);
@@ -78661,19 +78191,12 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
     known = false;
     all.trusts.store(false, std::memory_order_relaxed);
   }
-  if (known) {
-    iovec whole{into.data(), into.size()};
-    const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
-    if (!all.table.still_same(from)) return copied::moved;
-    if (!read) all.trusts.store(false, std::memory_order_relaxed);
-    return read ? copied::whole : copied::damaged;
-  }
-
-  // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
+  // Whole pieces are read where they are wanted, and so is all that need not be compared; of other pieces, at
+  // both ends, only a part is.
   thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
   const std::uint64_t end = offset + into.size();
-  const bool cut_front = offset != first * piece_size || (first == last && end != end_of(first));
-  const bool cut_back = last != first && end != end_of(last);
+  const bool cut_front = !known && (offset != first * piece_size || (first == last && end != end_of(first)));
+  const bool cut_back = !known && last != first && end != end_of(last);
   std::array<iovec, 3> parts;
   std::size_t count = 0;
   const auto add = [&](std::byte* where, std::uint64_t bytes) {
@@ -78685,8 +78208,10 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   if (middle < middle_end && middle < end) add(into.data() + (middle - offset), middle_end - middle);
   std::byte* const back = scratch.data() + piece_size;
   if (cut_back) add(back, end_of(last) - last * piece_size);
-  bool good = all.read(std::span(parts).first(count), begin + static_cast<off_t>(first * piece_size));
-  for (std::uint64_t p = first; good && p <= last; ++p) {
+  bool good = all.read(std::span(parts).first(count),
+                       begin + static_cast<off_t>(cut_front ? first * piece_size : offset));
+  if (known && !good) all.trusts.store(false, std::memory_order_relaxed);
+  for (std::uint64_t p = first; good && !known && p <= last; ++p) {
     const std::byte* bytes = scratch.data();
     if (p == last && cut_back)
       bytes = back;
@@ -78701,7 +78226,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
                 to_size(std::min(end, end_of(first)) - offset));
   if (cut_back)
     std::memcpy(into.data() + (last * piece_size - offset), back, to_size(end - last * piece_size));
-  if (all.once)
+  if (all.once && !known)
     for (std::uint64_t p = first; p <= last; ++p) seen_at(p).store(from.state, std::memory_order_relaxed);
   return copied::whole;
 }
@@ -78792,21 +78317,22 @@ PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun)
   all.end_fill(mine.slot);
 }
 
-PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t max_ns) noexcept {
+PENSTOCK_INLINE bool block_folder::wait(place other, std::chrono::steady_clock::time_point late,
+                                        wait_stops::moment begun) noexcept {
   state& all = *state_;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_ns);
+  // In slices, so that a death is noticed, and a run that ends is not kept waiting.
   constexpr timespec slice{0, 20'000'000};
-  while (all.table.same(other)) {
-    if (std::chrono::steady_clock::now() >= end) return false;
+  while (all.table.same(other) && !all.stops.since(begun)) {
+    if (std::chrono::steady_clock::now() >= late) {
+      all.waited[other.slot].store(other.state, std::memory_order_relaxed);
+      return false;
+    }
     ::syscall(SYS_futex, all.table.word_of(other.slot), FUTEX_WAIT, other.state, &slice, nullptr, 0);
     if (all.table.same(other) && !all.is_filled_now(other.slot)) return true;
   }
   return true;
 }
 
-PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
-  state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
-}
 PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                                             next_use (*next)(const void* who, const key& block),
                                             const void* who) {
@@ -78822,111 +78348,64 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t
   }
   all.table.stand_at(all.row, run_row, ns_per_row, next, who);
 }
-PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, bool ends, const block_plan& plan) {
+  state& all = *state_;
+  const std::int64_t now = now_ns();
+  if (!all.first) all.first = {run_row, now};
+  const std::uint64_t rows = run_row - std::min(run_row, all.first->row);
+  if (all.ended && !ends) all.clear_row();  // blocks that were never needed again may be, now
+  all.ended = ends;
+  stand_at(
+      run_row, rows == 0 ? 0 : static_cast<std::uint64_t>(now - all.first->ns) / rows,
+      [](const void* told, const key& block) { return static_cast<const block_plan*>(told)->next(block); },
+      &plan);
+}
 PENSTOCK_INLINE void block_folder::forget() noexcept {
   state& all = *state_;
-  if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
+  all.first.reset();
+  all.ended = false;
+  all.clear_row();
 }
+PENSTOCK_INLINE void block_folder::fetch_ahead(bool (*task)(void* self), void* self) noexcept {
+  if (state_->options.ahead != 0) state_->ahead.start(state_->options.ahead, task, self);
+}
+PENSTOCK_INLINE void block_folder::wake_ahead() noexcept { state_->ahead.wake(); }
+
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::end() noexcept {
+  state_->stops.stop_for_good();
+  state_->ahead.stop();
+}
+PENSTOCK_INLINE void block_folder::leave(const block_plan&) noexcept { state_->ahead.join(); }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
+PENSTOCK_INLINE std::uint64_t block_folder::held() const noexcept {
+  return state_->held.load(std::memory_order_relaxed);
+}
 
-PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
-  state& all = *state_;
-  const state::change lock(all, begun);
-  if (lock && all.table.same(damaged)) all.free(damaged.slot);
+PENSTOCK_INLINE block_folder::room::room(block_folder& all, place, std::size_t size)
+    : all_(*all.state_), size_(size) {
+  const std::scoped_lock lock(all_.rooms_mutex);
+  if (all_.rooms.empty()) {
+    bytes_.reset(new std::byte[to_size(all_.table.of().block)]);
+    all_.held.fetch_add(all_.table.of().block, std::memory_order_relaxed);
+  } else {
+    bytes_ = std::move(all_.rooms.back());
+    all_.rooms.pop_back();
+  }
+}
+PENSTOCK_INLINE block_folder::room::~room() {
+  const std::scoped_lock lock(all_.rooms_mutex);
+  try {
+    all_.rooms.push_back(std::move(bytes_));
+  } catch (...) {  // then the next one makes another
+    all_.held.fetch_sub(all_.table.of().block, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/work_ahead.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
-class work_ahead {
- public:
-  /// Returns whether there may be more to do.
-  using task = bool (*)(void* self) noexcept;
-
-  work_ahead() = default;
-  work_ahead(const work_ahead&) = delete;
-  work_ahead& operator=(const work_ahead&) = delete;
-  ~work_ahead();
-
-  /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
-  void start(std::size_t threads, task what, void* self) noexcept;
-  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
-  void wake() noexcept;
-  /// They end after what they do now; nothing is started any more.
-  void stop() noexcept;
-
- private:
-  void work() noexcept;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t wakes_ = 0;
-  bool started_ = false, ends_ = false;
-  task what_ = nullptr;
-  void* self_ = nullptr;
-  std::vector<std::thread> threads_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/cache/work_ahead.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE work_ahead::~work_ahead() {
-  stop();
-  for (std::thread& one : threads_) one.join();
-}
-
-PENSTOCK_INLINE void work_ahead::start(std::size_t threads, task what, void* self) noexcept {
-  const std::scoped_lock lock(mutex_);
-  if (started_ || ends_) return;
-  started_ = true;
-  what_ = what;
-  self_ = self;
-  try {
-    while (threads_.size() < threads) threads_.emplace_back([this]() noexcept { work(); });
-  } catch (...) {  // those that run do the work
-  }
-}
-PENSTOCK_INLINE void work_ahead::wake() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    ++wakes_;
-  }
-  changed_.notify_one();
-}
-PENSTOCK_INLINE void work_ahead::stop() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-}
-
-PENSTOCK_INLINE void work_ahead::work() noexcept {
-  std::unique_lock lock(mutex_);
-  while (!ends_) {
-    const std::uint64_t seen = wakes_;
-    lock.unlock();
-    const bool more = what_(self_);
-    lock.lock();
-    if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
-  }
-}
-
-}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/reads/single_flight.hpp
@@ -79005,242 +78484,57 @@ class single_flight {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/requests/cancellable_pauses.hpp
+// ---- penstock/storage/s3/requests/dates.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
-/// Waits that end when they are cancelled.
-class cancellable_pauses {
- public:
-  [[nodiscard]] std::uint64_t round() {
-    const std::scoped_lock lock(mutex_);
-    return round_;
-  }
-  /// Throws errc::stopped if it was cancelled since `round`.
-  void wait(std::chrono::nanoseconds time, std::uint64_t round) {
-    std::unique_lock lock(mutex_);
-    if (cancelled_.wait_for(lock, time, [&] { return round_ != round; }))
-      throw error(errc::stopped, "the read was cancelled");
-  }
-  void cancel() noexcept {
-    {
-      const std::scoped_lock lock(mutex_);
-      ++round_;
-    }
-    cancelled_.notify_all();
-  }
+/// Dates are whole seconds since 1970, so that no clock's resolution decides how far they reach.
+using wall_time = std::chrono::sys_seconds;
 
- private:
-  std::mutex mutex_;
-  std::condition_variable cancelled_;
-  std::uint64_t round_ = 0;
-};
+/// `2026-11-23T20:15:00Z`, with a fraction of a second and an offset if there are any: RFC 3339, as
+/// credentials give their end. A fraction is cut off.
+[[nodiscard]] inline std::optional<wall_time> parse_rfc3339(std::string_view text) {
+  constexpr std::size_t whole = 19;
+  const auto number = [&text](std::size_t at) { return parse_digits(text.substr(at, 2)); };
+  if (text.size() <= whole || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':' ||
+      std::string_view("Tt ").find(text[10]) == std::string_view::npos)
+    return std::nullopt;
+  const auto local =
+      time_of({parse_digits(text.substr(0, 4)), number(5), number(8), number(11), number(14), number(17)});
+  text.remove_prefix(whole);
+  if (text.front() == '.') {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
+    if (end == 1) return std::nullopt;
+    text.remove_prefix(end);
+  }
+  if (text == "Z" || text == "z") return local;
+  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
+  const auto hours = number(1), minutes = number(4);
+  if (!local || !hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+  const std::chrono::minutes ahead(static_cast<int>(*hours * 60 + *minutes));
+  return text[0] == '+' ? *local - ahead : *local + ahead;
+}
+
+/// `20261123T201500Z`, into `line`.
+inline void write_amz_date(std::string& line, wall_time when) {
+  const auto day = std::chrono::floor<std::chrono::days>(when);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(when - day);
+  const auto digits = [&line](unsigned value, unsigned first) {
+    for (unsigned at = first; at != 0; at /= 10) line += static_cast<char>('0' + value / at % 10);
+  };
+  line.clear();
+  digits(static_cast<unsigned>(static_cast<int>(date.year())), 1000);
+  digits(static_cast<unsigned>(date.month()), 10);
+  digits(static_cast<unsigned>(date.day()), 10);
+  line += 'T';
+  digits(static_cast<unsigned>(clock.hours().count()), 10);
+  digits(static_cast<unsigned>(clock.minutes().count()), 10);
+  digits(static_cast<unsigned>(clock.seconds().count()), 10);
+  line += 'Z';
+}
 
 }  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/web/http_proxies.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A proxy, and what its header Proxy-Authorization says; empty without a user.
-struct http_proxy {
-  url where;
-  std::string authorization;
-};
-
-/// The proxies that the environment names, as curl reads it: http_proxy, https_proxy, all_proxy and no_proxy.
-/// All but http_proxy are also looked for in upper case; HTTP_PROXY could come from a request to a CGI
-/// program. What no_proxy excepts are hosts, domains, addresses, and networks such as 10.0.0.0/8.
-class http_proxies {
- public:
-  http_proxies() = default;
-  /// Reads the environment.
-  [[nodiscard]] static http_proxies of_environment();
-  /// Empty texts are none. A proxy without a scheme is http. What is no http:// URL is an error where it
-  /// would be used.
-  http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except);
-
-  /// The proxy for a URL; null if it is reached directly. Throws errc::argument, without any password, if the
-  /// environment names one that is no http:// URL.
-  [[nodiscard]] const http_proxy* of(const url& where) const;
-
- private:
-  [[nodiscard]] bool excepted(const url& where) const;
-
-  struct choice {
-    std::optional<http_proxy> proxy;
-    std::string fault;  // why there is none although the environment names one
-  };
-  [[nodiscard]] static choice chosen(std::string_view text);
-
-  choice http_, https_;
-  std::string except_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/web/http_proxies.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-namespace proxies {
-
-inline std::string base64(std::string_view text) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k)
-      result += i + k > text.size() ? '=' : digits[bits >> (18 - 6 * k) & 63];
-  }
-  return result;
-}
-
-inline unsigned hex(char c) noexcept {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  return static_cast<unsigned>((c | 0x20) - 'a') + 10;
-}
-/// User and password may have percent-encoded characters.
-inline std::string decoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdefABCDEF";
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && text.size() - i > 2 && digits.find(text[i + 1]) != std::string_view::npos &&
-        digits.find(text[i + 2]) != std::string_view::npos) {
-      result += static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2]));
-      i += 2;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
-inline std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  return result;
-}
-
-/// Whether a host is an address of a network, such as 10.0.0.0/8 or 2001:db8::/32.
-inline bool is_in_network(const std::string& host, std::string_view network) {
-  const std::size_t slash = network.find('/');
-  std::string base(network.substr(0, slash));
-  if (base.starts_with('[') && base.ends_with(']')) base = base.substr(1, base.size() - 2);
-  const auto bits = parse_digits(network.substr(slash + 1));
-  for (const int family : {AF_INET, AF_INET6}) {
-    std::array<unsigned char, 16> one{}, other{};
-    if (::inet_pton(family, host.c_str(), one.data()) != 1 ||
-        ::inet_pton(family, base.c_str(), other.data()) != 1)
-      continue;
-    if (!bits || *bits > (family == AF_INET ? 32u : 128u)) return false;
-    const auto whole = static_cast<std::ptrdiff_t>(*bits / 8);
-    const auto at = static_cast<std::size_t>(whole);
-    const unsigned rest = 0xff00u >> (*bits % 8) & 0xffu;
-    return std::equal(one.begin(), one.begin() + whole, other.begin()) &&
-           (rest == 0 || (one[at] & rest) == (other[at] & rest));
-  }
-  return false;
-}
-
-inline std::optional<http_proxy> parse(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  const std::size_t colon = text.find("://");
-  const std::string scheme = lower(colon == std::string_view::npos ? "http" : text.substr(0, colon));
-  if (colon != std::string_view::npos) text.remove_prefix(colon + 3);
-  http_proxy made;
-  const std::size_t at = text.rfind('@');
-  const std::string_view user = at == std::string_view::npos ? "" : text.substr(0, at);
-  if (at != std::string_view::npos) text.remove_prefix(at + 1);
-  text = text.substr(0, text.find('/'));
-  if (scheme != "http")
-    throw error(errc::argument,
-                {"the environment names a proxy of the scheme ", scheme, ", at ",
-                 without_secrets("http://" + std::string(text)),
-                 "; only http:// proxies are supported, https goes through them by CONNECT: name "
-                 "one of those, put the host into no_proxy, or write {.proxies = false}"});
-  try {
-    made.where = parse_url("http://" + std::string(text));
-  } catch (const error& e) {
-    throw error(errc::argument, {"the proxy of http_proxy, https_proxy or all_proxy: ", e.message(),
-                                 "; correct it, put the host into no_proxy, or write {.proxies = false}"});
-  }
-  if (made.where.port == 0) made.where.port = 1080;  // as curl
-  if (!user.empty()) made.authorization = "Basic " + base64(decoded(user));
-  return made;
-}
-
-inline std::string variable(std::initializer_list<const char*> names) {
-  for (const char* const name : names)
-    if (const char* const value = std::getenv(name); value != nullptr && *value != '\0') return value;
-  return {};
-}
-
-}  // namespace proxies
-
-PENSTOCK_INLINE http_proxies http_proxies::of_environment() {
-  using proxies::variable;
-  const std::string all = variable({"all_proxy", "ALL_PROXY"});
-  const std::string plain = variable({"http_proxy"}), secure = variable({"https_proxy", "HTTPS_PROXY"});
-  return {plain.empty() ? all : plain, secure.empty() ? all : secure, variable({"no_proxy", "NO_PROXY"})};
-}
-
-PENSTOCK_INLINE http_proxies::http_proxies(std::string_view for_http, std::string_view for_https,
-                                           std::string_view except)
-    : http_(chosen(for_http)), https_(chosen(for_https)), except_(proxies::lower(except)) {}
-
-PENSTOCK_INLINE http_proxies::choice http_proxies::chosen(std::string_view text) {
-  try {
-    return {proxies::parse(text), {}};
-  } catch (const error& e) {
-    return {std::nullopt, std::string(e.message())};
-  }
-}
-
-PENSTOCK_INLINE const http_proxy* http_proxies::of(const url& where) const {
-  const auto& chosen = where.scheme == "http" ? http_ : https_;
-  if ((!chosen.proxy && chosen.fault.empty()) || excepted(where)) return nullptr;
-  if (!chosen.proxy) throw error(errc::argument, chosen.fault);
-  return &*chosen.proxy;
-}
-
-PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
-  std::string_view rest = except_;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find_first_of(", \t"), rest.size());
-    std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (one == "*") return true;
-    if (one.find('/') != std::string_view::npos) {
-      if (proxies::is_in_network(where.host, one)) return true;
-      continue;
-    }
-    const std::size_t colon = one.rfind(':');
-    if (colon != std::string_view::npos && (one.find(':') == colon || one.substr(0, colon).ends_with(']'))) {
-      if (one.substr(colon + 1) != std::to_string(where.port_number())) continue;
-      one = one.substr(0, colon);
-    }
-    if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
-    if (one.starts_with("*.")) one.remove_prefix(1);
-    if (one.starts_with('.')) one.remove_prefix(1);
-    if (one.ends_with('.')) one.remove_suffix(1);
-    if (one.empty()) continue;
-    std::string_view host = where.host;
-    if (host.ends_with('.')) host.remove_suffix(1);
-    if (host == one) return true;
-    if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
-      return true;
-  }
-  return false;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/web/object_reads.hpp
 
@@ -79339,6 +78633,69 @@ class object_reads {
     }
     one->listener.done(one->listener.self, one->request.tag, std::move(failed));
   }
+};
+
+/// What `http` and `s3` read through: one request per read, and a second one only if an answer asks for it.
+/// Failures are not retried. `Objects` are those of a session, made of a list and options.
+template <class Objects, class Options>
+class plain_objects {
+  using list = typename Objects::list;
+
+ public:
+  class session {
+   public:
+    static constexpr session_traits traits = {.latency = true};
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
+    /// The object's size, and a hash of its ETag, or, over HTTP, of Last-Modified without one. Asked for
+    /// once.
+    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
+    /// See `expect_version`.
+    [[nodiscard]] bool expect(object_id id, object_version what) const
+      requires requires(Objects& them) { them.expect(id, what); }
+    {
+      return objects_->expect(id, what);
+    }
+    /// See `is_tagged`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// do.
+    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      objects_->read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      objects_->read_many(requests, listener);
+    }
+    /// Ends all requests in flight, those of `read` and those for credentials included.
+    void cancel() const noexcept { objects_->cancel(); }
+    /// Ends those of `read_many` with that tag.
+    void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
+    /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+    void end_reads() const noexcept { objects_->end_reads(); }
+
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
+    /// for fewer requests. Of at most as many requests in flight as there may be connections.
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = objects_->counters(), .counted = true, .max_in_flight = objects_->max_in_flight()};
+    }
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
+
+   private:
+    friend plain_objects;
+    explicit session(std::unique_ptr<Objects> made) : objects_(std::move(made)) {}
+
+    std::unique_ptr<Objects> objects_;
+  };
+
+  plain_objects(shared<const list> all, Options options)
+      : list_(std::move(all)), options_(std::move(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  [[nodiscard]] session connect() const { return session(std::make_unique<Objects>(list_, options_)); }
+
+ private:
+  shared<const list> list_;
+  Options options_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web

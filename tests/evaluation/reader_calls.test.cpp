@@ -101,7 +101,8 @@ struct boasting {
 
 TEST_CASE("evaluation/reader_calls: a reader's traits hold where it has the calls for them") {
   constexpr ps::reader_traits none = ps::reader_traits_of<silent>, far = ps::reader_traits_of<fetching<true>>,
-                              hinting = ps::reader_traits_of<fetching<false>>, near = ps::reader_traits_of<boasting>;
+                              hinting = ps::reader_traits_of<fetching<false>>,
+                              near = ps::reader_traits_of<boasting>;
   static_assert(!none.latency && !none.takes_fetched && !none.plans_reads && !none.in_memory,
                 "nothing is known of a reader that has no calls and says nothing");
   static_assert(far.latency && far.takes_fetched && far.plans_reads, "ranges, and a worker who takes them");

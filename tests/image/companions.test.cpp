@@ -218,29 +218,29 @@ TEST_CASE("image/companions: boxes and points move as image_geometry moves them 
     const ps::key k("k");
     const auto joint = samples | ps::map<"jpg", ps::as_boxes<"boxes">>(operation, k) | batched;
     const auto points = samples | ps::map<"jpg", ps::as_points<"boxes">>(operation, k) | batched;
-      std::uint64_t seen = 0;
-      auto other = (points | ps::workers(2)).open();
-      for (auto&& b : (joint | ps::workers(2)).epoch(0)) {
-        auto beside = other.next();
-        REQUIRE(beside);
-        for (std::size_t i = 0; i < b.size(); ++i, ++seen) {
-          const sample one = made(seen);
-          ps::image_geometry places(size_of(seen));
-          ps::rng random(0, 0, seen, k.hash);
-          by_hand(places, random);
-          std::vector<float> boxes = ps::get<"boxes">(one), xy = boxes;
-          places.boxes(boxes);
-          places.clamp_boxes(boxes);
-          places.points(xy);
-          const auto size = ps::get<"jpg">(b).sizes()[i];
-          REQUIRE(ps::extents(places.size().height, places.size().width, 3) == size);
-          const auto got = ps::get<"boxes">(b)[i], got_points = ps::get<"boxes">(*beside)[i];
-          REQUIRE(got.shape() == ps::extents(8));
-          for (std::size_t n = 0; n < 8; ++n) REQUIRE(got(n) == boxes[n]);
-          for (std::size_t n = 0; n < 8; ++n) REQUIRE(got_points(n) == xy[n]);
-        }
+    std::uint64_t seen = 0;
+    auto other = (points | ps::workers(2)).open();
+    for (auto&& b : (joint | ps::workers(2)).epoch(0)) {
+      auto beside = other.next();
+      REQUIRE(beside);
+      for (std::size_t i = 0; i < b.size(); ++i, ++seen) {
+        const sample one = made(seen);
+        ps::image_geometry places(size_of(seen));
+        ps::rng random(0, 0, seen, k.hash);
+        by_hand(places, random);
+        std::vector<float> boxes = ps::get<"boxes">(one), xy = boxes;
+        places.boxes(boxes);
+        places.clamp_boxes(boxes);
+        places.points(xy);
+        const auto size = ps::get<"jpg">(b).sizes()[i];
+        REQUIRE(ps::extents(places.size().height, places.size().width, 3) == size);
+        const auto got = ps::get<"boxes">(b)[i], got_points = ps::get<"boxes">(*beside)[i];
+        REQUIRE(got.shape() == ps::extents(8));
+        for (std::size_t n = 0; n < 8; ++n) REQUIRE(got(n) == boxes[n]);
+        for (std::size_t n = 0; n < 8; ++n) REQUIRE(got_points(n) == xy[n]);
       }
-      CHECK(seen == 24);
+    }
+    CHECK(seen == 24);
   };
   const auto crop = ps::random_resized_crop(32, 48);
   check(crop, [=](auto& places, ps::rng& random) {

@@ -3,10 +3,10 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/any_of.hpp>
+#include <penstock/storage/cache/block_cache.hpp>
 #include <penstock/storage/cache/block_folder.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/cache/block_plan.hpp>
-#include <penstock/storage/cache/block_cache.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>

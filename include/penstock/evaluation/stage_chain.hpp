@@ -26,7 +26,8 @@ namespace detail {
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
-using fetched_for = std::conditional_t<reader_traits_of<Reader>.takes_fetched, fetched_sample, nothing_fetched>;
+using fetched_for =
+    std::conditional_t<reader_traits_of<Reader>.takes_fetched, fetched_sample, nothing_fetched>;
 
 }  // namespace detail
 
