@@ -174,23 +174,29 @@ class gaussian_blur_operation : public detail::keeping_places<byte_operation, tr
   double lowest_, highest_;
 };
 
-/// Sharpens every image, or each with a probability; made by `sharpness` and `random_sharpness`.
+namespace detail {
+/// Sharpens every image, or each with a probability.
 template <bool Random>
-class sharpness_operation : public detail::keeping_places<byte_operation, Random> {
+class sharpening : public keeping_places<byte_operation, Random> {
  public:
-  explicit sharpness_operation(double factor, double p = 1) : factor_(factor), p_(p) {
+  explicit sharpening(double factor, double p = 1) : factor_(factor), p_(p) {
     constexpr const char* name = Random ? "random_sharpness" : "sharpness";
-    detail::check_range(name, "the factor", factor, 0, 1e6);
-    detail::check_range(name, "the probability", p, 0, 1);
+    check_range(name, "the factor", factor, 0, 1e6);
+    check_range(name, "the probability", p, 0, 1);
   }
   template <byte_image I>
-  [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
+  [[nodiscard]] sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, factor_, c.scratch, !Random || c.random().chance(p_)};
   }
 
  private:
   double factor_, p_;
 };
+}  // namespace detail
+/// Sharpens every image; made by `sharpness`.
+using sharpness_operation = detail::sharpening<false>;
+/// Sharpens each image with a probability; made by `random_sharpness`.
+using random_sharpness_operation = detail::sharpening<true>;
 
 /// Blurs with a Gaussian bell of `kernel` x `kernel` pixels, whose standard deviation, in pixels, is drawn
 /// from `lowest` to `highest`. Beyond the edges the image is mirrored, the outermost pixels only once; again
@@ -213,12 +219,10 @@ class sharpness_operation : public detail::keeping_places<byte_operation, Random
 /// `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto sharper = sharpness(2.0);
-[[nodiscard]] inline sharpness_operation<false> sharpness(double factor) {
-  return sharpness_operation<false>(factor);
-}
+[[nodiscard]] inline sharpness_operation sharpness(double factor) { return sharpness_operation(factor); }
 /// `sharpness` with probability `p`. torchvision: `RandomAdjustSharpness`.
-[[nodiscard]] inline sharpness_operation<true> random_sharpness(double factor, double p = 0.5) {
-  return sharpness_operation<true>(factor, p);
+[[nodiscard]] inline random_sharpness_operation random_sharpness(double factor, double p = 0.5) {
+  return random_sharpness_operation(factor, p);
 }
 
 }  // namespace penstock::inline v0_1
