@@ -268,7 +268,6 @@ struct safetensors_rows_format {
   template <storage Storage>
   using stored_sources =
       typename detail::sources_of_types<types, detail::safetensors_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "safetensors_rows";
 
   std::string tensor = {};
@@ -276,7 +275,7 @@ struct safetensors_rows_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_safetensors);
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_safetensors)), there);
   }
   template <storage Storage>
