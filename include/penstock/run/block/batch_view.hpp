@@ -44,12 +44,6 @@ class padded_arrays_view : public basic_padded_arrays_view<const T> {
 template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::ragged_view<T>> = true;
 template <class T>
-constexpr bool std::ranges::enable_view<penstock::ragged_view<T>> = true;
-template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::padded_view<T>> = true;
 template <class T>
-constexpr bool std::ranges::enable_view<penstock::padded_view<T>> = true;
-template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::padded_arrays_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::padded_arrays_view<T>> = true;
