@@ -13,7 +13,6 @@
 #include <penstock/source/lines.hpp>
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/npz_rows.hpp>
-#include <penstock/source/rows/format_types.hpp>
 #include <penstock/source/rows/idx_listing.hpp>
 #include <penstock/source/rows/stored_npy.hpp>
 #include <penstock/source/tokens.hpp>

@@ -7,9 +7,9 @@
 
 #include <penstock/base/name_list.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
-#include <penstock/source/rows/format_types.hpp>
 #include <penstock/source/rows/row_source.hpp>
 #include <penstock/source/rows/safetensors_header.hpp>
 #include <penstock/storage/mapped_file.hpp>
