@@ -5,7 +5,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <ranges>
 #include <span>
 #include <type_traits>
 
