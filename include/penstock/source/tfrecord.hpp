@@ -222,18 +222,15 @@ template <detail::pattern_text Text>
 /// TFRecord files for `dataset`, recognised by the checksum of the first record's size.
 struct tfrecord_format {
   static constexpr std::string_view name = "tfrecord";
-  using sources = std::variant<tfrecord_source<file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<tfrecord_source<Storage>>;
 
   tfrecord_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&is_tfrecord); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<tfrecord_source<file>> open(const dataset_listing& there) const {
     return tfrecord(there.paths_of(&is_tfrecord), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<tfrecord_source<Storage>> open_in(Storage where, const dataset_listing&) const {
     return tfrecord(std::move(where), options);
   }
 
