@@ -137,8 +137,9 @@ TEST_CASE("source/foreign_index: what is wrong with both indexes is told where o
                             penstock_test::contains("No such file"));
   std::ofstream(made.shard + ".penstock-index") << "damaged";
   made.dali("v1.2 1\njpg 512 2 a.jpg\n");
-  CHECK_THAT(refusal(), penstock_test::contains("(is damaged, or was written by another version; the DALI index ") &&
-                            penstock_test::contains("index_policy::require allows no other"));
+  CHECK_THAT(refusal(),
+             penstock_test::contains("(is damaged, or was written by another version; the DALI index ") &&
+                 penstock_test::contains("index_policy::require allows no other"));
   made.dali(with_names);
   CHECK(made.lines(index_policy::require.or_else(dali_index)) == samples);
 }

@@ -187,14 +187,13 @@ TEST_CASE("source/webdataset: hints cover the used members, with one request per
     return shard.notes().hints;
   };
   CHECK(hints({}, 1, 1) == ranges{shard.from_to("s1.cls", "s1.json")});
-  CHECK(hints({}, 0, 3) == 
-        ranges{shard.from_to("s0.cls", "s0.json"), shard.from_to("s1.cls", "s1.json"),
-               shard.from_to("s2.cls", "s2.json")});
+  CHECK(hints({}, 0, 3) == ranges{shard.from_to("s0.cls", "s0.json"), shard.from_to("s1.cls", "s1.json"),
+                                  shard.from_to("s2.cls", "s2.json")});
   CHECK(hints(ps::projection::of<"cls">(), 1, 1) == ranges{shard.at("s1.cls")});
   CHECK(hints(ps::projection::of<"jpg", "json">(), 1, 1) == ranges{shard.from_to("s1.jpg", "s1.json")});
-  CHECK(hints(ps::projection::of<"cls", "json">(), 0, 3) ==
-        ranges{shard.at("s0.cls"), shard.at("s0.json"), shard.at("s1.cls"), shard.at("s1.json"),
-               shard.at("s2.cls"), shard.at("s2.json")});
+  CHECK(hints(ps::projection::of<"cls", "json">(), 0, 3) == ranges{shard.at("s0.cls"), shard.at("s0.json"),
+                                                                   shard.at("s1.cls"), shard.at("s1.json"),
+                                                                   shard.at("s2.cls"), shard.at("s2.json")});
   CHECK(hints(ps::projection::of<"depth.npy">(), 2, 1) == ranges{shard.at("s2.depth.npy")});
   CHECK(hints(ps::projection::of<"npy", "txt", "JPG">(), 0, 3).empty());  // a suffix must match exactly
   CHECK(hints(ps::projection::none(), 0, 3).empty());

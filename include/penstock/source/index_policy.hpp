@@ -38,9 +38,9 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// errc::format with the names of both files. The resulting index stays in memory: no file is written.
 /// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
 /// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
-/// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes one
-/// such policy, and only after one of the four above. After `require`, the other program's index must do, and
-/// what was made of it for a file stays in memory.
+/// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes
+/// one such policy, and only after one of the four above. After `require`, the other program's index must do,
+/// and what was made of it for a file stays in memory.
 ///
 /// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
 /// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
@@ -48,8 +48,9 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
 /// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
 /// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
-/// nothing; what it took from the store is in the folder, too. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
-/// made again; none is ever deleted, and you may delete any at any time.
+/// nothing; what it took from the store is in the folder, too. A store that gives objects no stamp gets no
+/// files in the folder. A file there that is damaged is made again; none is ever deleted, and you may delete
+/// any at any time.
 class index_policy {
  public:
   static const own_index_policy cache, keep, transient, require;

@@ -18,7 +18,7 @@ TEST_CASE(
   };
   for (const std::uint64_t index : {7u, 3u, 9u, 3u, 5u}) coming.add({1, index - 2, 2});
   CHECK(take(7));
-  CHECK(take(9));  // 3 was kept in memory
+  CHECK(take(9));        // 3 was kept in memory
   CHECK_FALSE(take(8));  // one that nobody announced takes no place
   CHECK(take(5));
   CHECK_FALSE(take(3));

@@ -174,8 +174,7 @@ PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, ses
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
-                                                         index_state own,
-                                                         shard_damage& damage) const {
+                                                         index_state own, shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
   const foreign_index* const other = rules.policy.foreign_;
