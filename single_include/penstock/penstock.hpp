@@ -52822,9 +52822,15 @@ inline constexpr detail::concat_fn concat{};
 namespace penstock::inline v0_1 {
 
 struct webdataset_options;
+struct tfrecord_options;
+class own_index_policy;
+class foreign_index_policy;
 
 namespace detail {
 struct foreign_index;
+struct known_shards;
+struct tf_layout;
+class open_indexes;
 enum class own_index_use : unsigned char { cache, keep, transient, require, none };
 }  // namespace detail
 
@@ -52848,7 +52854,9 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// errc::format with the names of both files. The resulting index stays in memory: no file is written.
 /// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
 /// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
-/// what was made is kept as `cache` says.
+/// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes
+/// one such policy, and only after one of the four above. After `require`, the other program's index must do,
+/// and what was made of it for a file stays in memory.
 ///
 /// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
 /// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
@@ -52856,35 +52864,60 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
 /// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
 /// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
-/// nothing. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
-/// made again; none is ever deleted, and you may delete any at any time.
+/// nothing; what it took from the store is in the folder, too. A store that gives objects no stamp gets no
+/// files in the folder. A file there that is damaged is made again; none is ever deleted, and you may delete
+/// any at any time.
 class index_policy {
  public:
-  static const index_policy cache, keep, transient, require;
+  static const own_index_policy cache, keep, transient, require;
 
-  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
-  [[nodiscard]] constexpr index_policy or_else(index_policy other) const noexcept {
-    return index_policy(own_, other.foreign_);
-  }
+  /// `cache`.
+  constexpr index_policy() noexcept = default;
+
   friend constexpr bool operator==(index_policy, index_policy) = default;
+
+  /// The options of `webdataset` and of `tfrecord` with this policy.
+  operator webdataset_options() const;
+  operator tfrecord_options() const;
+
+ private:
+  friend own_index_policy;
+  friend foreign_index_policy;
+  friend detail::known_shards;
+  friend detail::open_indexes;
+  friend detail::tf_layout;
 
   constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
       : foreign_(foreign), own_(own) {}
-  [[nodiscard]] constexpr detail::own_index_use own() const noexcept { return own_; }
-  [[nodiscard]] constexpr const detail::foreign_index* foreign() const noexcept { return foreign_; }
 
-  /// The options of `webdataset` with this policy.
-  operator webdataset_options() const;
-
- private:
-  const detail::foreign_index* foreign_;
-  detail::own_index_use own_;
+  const detail::foreign_index* foreign_ = nullptr;
+  detail::own_index_use own_ = detail::own_index_use::cache;
 };
 
-inline constexpr index_policy index_policy::cache{detail::own_index_use::cache, nullptr};
-inline constexpr index_policy index_policy::keep{detail::own_index_use::keep, nullptr};
-inline constexpr index_policy index_policy::transient{detail::own_index_use::transient, nullptr};
-inline constexpr index_policy index_policy::require{detail::own_index_use::require, nullptr};
+/// The policy of another program's indexes alone: `dali_index` or `energon_index`.
+class foreign_index_policy : public index_policy {
+ public:
+  explicit constexpr foreign_index_policy(const detail::foreign_index& file) noexcept
+      : index_policy(detail::own_index_use::none, &file) {}
+};
+
+/// A policy of Penstock's indexes alone: `index_policy::cache`, `keep`, `transient` or `require`.
+class own_index_policy : public index_policy {
+ public:
+  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
+  [[nodiscard]] constexpr index_policy or_else(foreign_index_policy other) const noexcept {
+    return {own_, other.foreign_};
+  }
+
+ private:
+  friend index_policy;
+  explicit constexpr own_index_policy(detail::own_index_use own) noexcept : index_policy(own, nullptr) {}
+};
+
+inline constexpr own_index_policy index_policy::cache{detail::own_index_use::cache};
+inline constexpr own_index_policy index_policy::keep{detail::own_index_use::keep};
+inline constexpr own_index_policy index_policy::transient{detail::own_index_use::transient};
+inline constexpr own_index_policy index_policy::require{detail::own_index_use::require};
 
 /// What a source does with a shard that is cut off or damaged, which shows when its index is made.
 ///
@@ -54392,11 +54425,19 @@ PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
   return cache.empty() ? cache : cache + "penstock/indexes/";
 }
 
+// Without links, if the shard can be reached.
+PENSTOCK_INLINE std::string whole_path(const std::string& shard) {
+  using allocated = std::unique_ptr<char, void (*)(void*)>;
+  if (const allocated real(::realpath(shard.c_str(), nullptr), &std::free); real) return real.get();
+  if (shard.starts_with('/')) return shard;
+  const allocated here(::getcwd(nullptr, 0), &std::free);
+  return here ? std::string(here.get()) + "/" + shard : shard;
+}
+
 PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
   const std::string folder = index_folder(chosen);
   if (folder.empty()) return {};
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(shard.c_str(), nullptr), &std::free);
-  const std::string_view whole = real ? real.get() : std::string_view(shard);
+  const std::string whole = whole_path(shard);
   // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
   // again.
   const std::uint64_t one = fingerprint().add("index", whole).value();
@@ -54779,9 +54820,11 @@ inline constexpr foreign_index dali_file{"DALI", {".idx", true}, &index_from_dal
 ///     auto any = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
 ///
 /// Version v1.2 names all members, so only a few headers are read: the first, the last and 62 between them,
-/// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared.
+/// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared, after
+/// `or_else`, too. What `index_policy::cache.or_else(dali_index)` made from DALI's index and has compared is
+/// kept as an index of Penstock's, and DALI's is not asked again.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc.
-inline constexpr index_policy dali_index{detail::own_index_use::none, &detail::dali_file};
+inline constexpr foreign_index_policy dali_index{detail::dali_file};
 
 }  // namespace penstock::inline v0_1
 
@@ -56384,8 +56427,6 @@ class coming_samples {
   const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
   [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
   [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
   /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
   /// kept in memory, or are in the file of the sample before them.
   [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
@@ -56506,17 +56547,6 @@ class record_reader {
     if (index >= files_->shards.samples()) return;  // told when it is asked for
     const manifest::place place = files_->shards.locate(index);
     kept_.ranges(session_, files_->object(place.shard), place, sink);
-  }
-  /// Those of `count` consecutive samples.
-  template <class Sink>
-  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-    while (count != 0) {
-      const manifest::place place = files_->locate(index);
-      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
-      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
-      index += here;
-      count -= here;
-    }
   }
   /// Loads the missing indexes of the samples' files, several at once.
   void get_ready(std::span<const position> samples) const
@@ -60288,10 +60318,11 @@ struct known_shards : known_files {
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
-  /// wrong with the shard, if what is there may be taken.
+  /// Gets the index of a shard according to the policy: from the store, or by building it. `own`: the state
+  /// of the file that may hold it. `damage`: what was wrong with the shard, if what is there may be taken.
   [[nodiscard]] shared<const buffer> build(session_view session, sidecar_objects& near, std::size_t shard,
-                                           const std::string& name, shard_damage& damage) const;
+                                           const std::string& name, index_state own,
+                                           shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
   /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
@@ -60434,7 +60465,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // First find the existing indexes: a few system calls per shard, so threads pay off only for many
   // shards, unless it takes a request to know that a shard is the same.
   std::vector<index_header> headers(names.size());
-  std::vector<std::size_t> found(names.size(), 0);
+  std::vector<index_state> states(names.size(), index_state::missing);
   const std::size_t lookers =
       distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
@@ -60444,9 +60475,9 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
       if (state == index_state::good &&
           ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
         state = index_state::stale;
-      found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
-      if (found[i] != 0) return;
+      if (state != index_state::missing) states[i] = state;
+      if (state == index_state::good) return;
       if (rules.policy == index_policy::require && local)
         throw index_required(path, names[i], to_text(state), errc::missing);
     }
@@ -60454,12 +60485,12 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // Then get the missing ones: from the store, or by a pass over the headers of the shard.
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (found[i] == 0) missing.push_back(i);
+    if (states[i] != index_state::good) missing.push_back(i);
   }
   std::vector<shard_damage> found_damages(missing.size());
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
+    shared<const buffer> built = build(session, near, i, names[i], states[i], found_damages[m]);
     headers[i] = *index_header::load(built->view());
     versions[i] = {headers[i].shard_size, headers[i].shard_stamp};
     if (!keep(names[i], versions[i], *built, found_damages[m])) in_memory[i] = std::move(built);
@@ -60564,17 +60595,17 @@ PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, ses
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
-                                                         shard_damage& damage) const {
+                                                         index_state own, shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  const foreign_index* const other = rules.policy.foreign();
+  const foreign_index* const other = rules.policy.foreign_;
   const auto translated = [&] {
     return made(other->build(*other,
                              {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
                              local ? nullptr : &near));
   };
-  if (rules.policy.own() == own_index_use::none) return translated();
-  std::string why = to_text(index_state::missing);
+  if (rules.policy.own_ == own_index_use::none) return translated();
+  std::string why = to_text(own);
   if (!local) {
     if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
@@ -60582,8 +60613,9 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
       return translated();
     } catch (const error& e) {
       if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
+      append(why, {"; ", e.message()});
     }
-  if (rules.policy.own() == own_index_use::require)
+  if (rules.policy.own_ == own_index_use::require)
     throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
@@ -60593,18 +60625,18 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (rules.policy.own() == own_index_use::none) return {};
+  if (rules.policy.own_ == own_index_use::none) return {};
   if (!local) return {store->kept_path(rules.folder, name, shard)};
-  if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
+  if (rules.policy.own_ != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (const own_index_use own = rules.policy.own();
-      own == own_index_use::none || own == own_index_use::transient)
-    return false;
+  const own_index_use own = rules.policy.own_;
+  if (own == own_index_use::none || own == own_index_use::transient) return false;
+  if (own == own_index_use::require && local) return false;  // that of another program stays the only one
   const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
@@ -60616,7 +60648,7 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const own_index_use own = rules.policy.own();
+  const own_index_use own = rules.policy.own_;
   const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -60691,8 +60723,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy.own() == own_index_use::none) {
-    index = set_->rules.policy.foreign()->file.of(name);
+  if (set_->rules.policy.own_ == own_index_use::none) {
+    index = set_->rules.policy.foreign_->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -60721,15 +60753,18 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   const object_version version = set_->versions[shard];
   const std::vector<std::string> files = set_->index_files(entry.name, version);
   std::string believed;  // the file whose header the plan has
+  index_state state = index_state::missing;
   for (const std::string& path : files) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
-    if (believed.empty() && peek_index(path, version).first == index_state::good) believed = path;
+    const index_state seen = peek_index(path, version).first;
+    if (believed.empty() && seen == index_state::good) believed = path;
+    if (seen != index_state::missing) state = seen == index_state::good ? index_state::damaged : seen;
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
   shard_damage damage;
-  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, state, damage);
   const bool kept = set_->keep(entry.name, version, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
@@ -60810,16 +60845,14 @@ class open_shards {
   [[nodiscard]] std::string key(Session& session, const manifest::place& place) const {
     return Show::key(files_->path(place.shard), indexes_.get(session, place.shard), place.sample);
   }
-  /// The ranges of the used members of a sample, or of `count` consecutive ones of its shard: one for each
-  /// run of adjacent members.
+  /// The ranges of the used members of a sample: one for each run of adjacent members.
   template <class Sink>
-  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink,
-              std::uint64_t count = 1) const {
+  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink) const {
     if constexpr (requires { sink.unknown(); })
       if (indexes_.find(place.shard) == nullptr) return sink.unknown();
     const shard_index& tables = indexes_.get(session, place.shard);
     tables.runs_of_used(
-        tables.first_member(place.sample), tables.end_member(place.sample + count - 1),
+        tables.first_member(place.sample), tables.end_member(place.sample),
         [&](std::uint64_t begin, std::uint64_t end) { sink(session, object, begin, end - begin); });
   }
   /// Prefetches what says where the sample's members begin in the index.
@@ -61045,7 +61078,9 @@ struct stored_tokens {
 }  // namespace detail
 
 /// Tar archives, recognised by the checksum of the first header, or compressed and called `*.tar.*` or
-/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it.
+/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it. Options of
+/// your own replace those that also look for DALI's indexes: `{.options = {.index =
+/// index_policy::cache.or_else(dali_index), .threads = 4}}`.
 template <unpacker... Unpack>
 struct webdataset_format {
   static constexpr std::string_view name = "webdataset";
@@ -61699,7 +61734,7 @@ inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_ene
 /// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
 /// `.nv-meta` repeat it, and are not read.
 /// Source: Megatron-Energon, itar.py.
-inline constexpr index_policy energon_index{detail::own_index_use::none, &detail::energon_file};
+inline constexpr foreign_index_policy energon_index{detail::energon_file};
 
 }  // namespace penstock::inline v0_1
 
@@ -62238,7 +62273,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
     const object_version there = session.version(id);
     shared<const buffer> made;
     if (shard_damage none; !index_is_there(there, id, near))
-      made = set.build(session, near, i, where.names[i], none);
+      made = set.build(session, near, i, where.names[i], index_state::missing, none);
     const std::scoped_lock held(one_at_a_time);
     if (made != nullptr) {
       sink.put(sink.self, i, index_name(where.names[i]), made->view());
@@ -74877,8 +74912,9 @@ PENSTOCK_INLINE void allocation_pool::release(void* memory) noexcept {
 
 // ---- penstock/codec/detail/packed_frames.hpp
 
-/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per block
-/// and yields an upper bound that no header can fake, so a false size allocates nothing.
+/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per
+/// block, which is 128 KiB of content in zstd, and yields an upper bound that no header can fake, so a false
+/// size allocates nothing.
 namespace penstock::inline v0_1::detail {
 
 /// The bytes of a payload of frames; lz4 took the form of its frames from zstd.
@@ -75148,6 +75184,7 @@ class packed_blob {
 
   /// Content of `size` bytes, still packed.
   packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
+    requires requires(mutable_bytes into) { scratch.expand(packed, into, false); }
       : scratch_(&scratch), packed_(packed), size_(size) {}
   /// Content that is already in the scratch.
   explicit packed_blob(Scratch& scratch) noexcept

@@ -72,7 +72,9 @@ struct stored_tokens {
 }  // namespace detail
 
 /// Tar archives, recognised by the checksum of the first header, or compressed and called `*.tar.*` or
-/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it.
+/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it. Options of
+/// your own replace those that also look for DALI's indexes: `{.options = {.index =
+/// index_policy::cache.or_else(dali_index), .threads = 4}}`.
 template <unpacker... Unpack>
 struct webdataset_format {
   static constexpr std::string_view name = "webdataset";

@@ -51,6 +51,8 @@ struct tfrecord_options {
   penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
 };
 
+inline index_policy::operator tfrecord_options() const { return {.index = *this}; }
+
 namespace detail {
 
 /// The payload of a record, not read yet. Valid during the call that delivers it.
@@ -145,7 +147,7 @@ struct tf_layout {
   tfrecord_options options;
 
   [[nodiscard]] static index_rules rules_of(const tfrecord_options& options) {
-    if (options.index.foreign() != nullptr)
+    if (options.index.foreign_ != nullptr)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; dali_index and energon_index are for tar shards");
     return {options.index,           options.threads,      0,
