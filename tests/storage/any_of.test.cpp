@@ -116,7 +116,7 @@ static_assert(ps::mapped_session<near::session> && ps::storage<near>);
 static_assert(ps::all_mapped<ps::any_of<ps::mapped_file, shown>::session>());
 static_assert(!ps::mapped_session<ps::any_of<copied, far>::session>);
 static_assert(ps::is_local<ps::any_of<ps::file>>() &&
-              !ps::reader_traits_of<ps::any_of<ps::file>::session>().latency);
+              !ps::traits_of<ps::any_of<ps::file>::session>().latency);
 
 void put(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
