@@ -99,6 +99,20 @@ struct boasting {
   static constexpr ps::reader_traits traits = {.latency = true, .in_memory = true};
 };
 
+struct looking {
+  struct worker {};
+  void look_ahead(std::span<const ps::position>, worker&) const {}
+  void prefetch_ahead(std::size_t, worker&, std::uint64_t) const {}
+};
+struct prefetching {
+  struct worker {};
+  void prefetch(ps::position) const {}
+};
+struct contiguous {
+  struct worker {};
+  static constexpr ps::reader_traits traits = {.shows_contiguous = true};
+};
+
 TEST_CASE("evaluation/reader_calls: a reader's traits hold where it has the calls for them") {
   constexpr ps::reader_traits none = ps::reader_traits_of<silent>, far = ps::reader_traits_of<fetching<true>>,
                               hinting = ps::reader_traits_of<fetching<false>>,
@@ -109,6 +123,9 @@ TEST_CASE("evaluation/reader_calls: a reader's traits hold where it has the call
   static_assert(!hinting.latency && !hinting.takes_fetched && ps::tells_ranges<fetching<false>>,
                 "its ranges are only hints");
   static_assert(near.in_memory && !near.latency, "nothing is fetched for a reader without ranges");
+  static_assert(ps::reader_traits_of<looking>.in_memory && ps::reader_traits_of<prefetching>.in_memory &&
+                    ps::reader_traits_of<contiguous>.in_memory,
+                "memory that is looked up ahead, prefetched or shown is what samples lie in");
 }
 
 TEST_CASE("evaluation/reader_calls: a hint with a scout, with an index, or none") {

@@ -180,6 +180,8 @@ TEST_CASE("image/color: bad arguments") {
     CHECK_THROWS_WITH(ps::random_grayscale(bad), Contains("random_grayscale: the probability is "));
     CHECK_THROWS_WITH(ps::saturation(bad), Contains("saturation: the factor is "));
     CHECK_THROWS_WITH(ps::hue(bad), Contains("pass a number from -0.5 to 0.5"));
+    CHECK_THROWS_WITH(ps::saturation_operation(bad), Contains("saturation: the factor is "));
+    CHECK_THROWS_WITH(ps::hue_operation(bad), Contains("pass a number from -0.5 to 0.5"));
     CHECK_THROWS_WITH(ps::color_jitter(bad), Contains("color_jitter: brightness is "));
     CHECK_THROWS_WITH(ps::color_jitter(0, bad), Contains("contrast is "));
     CHECK_THROWS_WITH(ps::color_jitter(0, 0, bad), Contains("saturation is "));

@@ -147,7 +147,11 @@ TEST_CASE("source/csv: faults are one sentence with the place") {
   CHECK_THAT(refusal("a\n1\n", {.types = {{"b", "int64"}}}).line,
              contains("column 'b', and there are only a"));
   CHECK_THAT(refusal("a\n1\n", {.types = {{"a", "integer"}}}).line,
-             contains("'integer'; there are bool, int8"));
+             contains("'integer'; there are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
+                      "float, double, string, binary, date32, timestamp[s], timestamp[ms], timestamp[us], "
+                      "timestamp[ns]"));
+  for (const char* not_documented : {"large_binary", "date32[day]"})
+    CHECK_THAT(refusal("a\n1\n", {.types = {{"a", not_documented}}}).line, contains("cannot be of the type"));
   const auto source = ps::csv(held({{"a.csv", "a\nx\n"}}), {.types = {{"a", "int64"}}});
   const auto late = caught([&] { static_cast<void>(shown(source)); });
   CHECK(late.code == ps::errc::format);

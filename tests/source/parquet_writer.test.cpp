@@ -111,6 +111,12 @@ TEST_CASE("source/parquet_writer: faults are one sentence, and leave no file") {
   };
   none({}, {}, "at least one column");
   none({{"x", "number"}}, {}, "'number' is no type that parquet_writer knows");
+  none({{"x", "number"}}, {},
+       "there are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float, double, string, "
+       "binary, large_binary, date32[day], timestamp[ms], timestamp[us], timestamp[ns], and lists of these");
+  none({{"x", "timestamp[s]"}}, {}, "'timestamp[s]' is no type that parquet_writer knows");
+  none({{"x", "list<timestamp[s]>"}}, {}, "'timestamp[s]' is no type that parquet_writer knows");
+  none({{"x", "date32"}}, {}, "'date32' is no type that parquet_writer knows");
   none({{"x", "list<list<int8>>"}}, {}, "is no type that parquet_writer knows");
   none({{"x", "fixed_size_list<int8>[0]"}}, {}, "is no type that parquet_writer knows");
   none({{"x", "int8"}, {"x", "int8"}}, {}, "two columns are called 'x'");

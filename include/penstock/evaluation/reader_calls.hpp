@@ -73,10 +73,22 @@ namespace detail {
 template <class Reader>
 consteval reader_traits known_traits() {
   reader_traits known;
-  if constexpr (requires { Reader::traits; }) known = Reader::traits;
+  if constexpr (requires { Reader::traits; })
+    known = Reader::traits;
+  else
+    static_assert(
+        !(
+            requires { Reader::has_latency; } || requires { Reader::takes_fetched; } ||
+            requires { Reader::plans_reads; } || requires { Reader::shows_contiguous; } ||
+            requires { Reader::calls_functions; }),
+        "penstock: what a reader says of itself is in one member now: write `static constexpr "
+        "reader_traits traits = {.latency = true}` instead of has_latency, and so for takes_fetched, "
+        "plans_reads, shows_contiguous and calls_functions");
   if constexpr (!(tells_ranges<Reader> &&
                   requires(typename Reader::worker& w, fetched_sample& there) { w.fetched = &there; }))
     known.takes_fetched = false;
+  known.in_memory = known.in_memory || known.shows_contiguous || looks_ahead<Reader> ||
+                    requires(const Reader& r, position at) { r.prefetch(at); };
   known.latency = known.latency && known.takes_fetched;
   known.plans_reads = known.plans_reads && known.takes_fetched;
   return known;

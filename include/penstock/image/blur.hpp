@@ -161,7 +161,7 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
 
 }  // namespace detail
 
-class gaussian_blur_operation : public detail::keeping_places<byte_operation, true> {
+class gaussian_blur_operation : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
   gaussian_blur_operation(int kernel, double lowest, double highest);
   template <byte_image I>
@@ -176,27 +176,29 @@ class gaussian_blur_operation : public detail::keeping_places<byte_operation, tr
 
 namespace detail {
 /// Sharpens every image, or each with a probability.
-template <bool Random>
-class sharpening : public keeping_places<byte_operation, Random> {
+template <draws Drawn>
+class sharpening : public keeping_places<byte_operation, Drawn> {
  public:
   explicit sharpening(double factor, double p = 1) : factor_(factor), p_(p) {
-    constexpr const char* name = Random ? "random_sharpness" : "sharpness";
+    constexpr const char* name = is_random ? "random_sharpness" : "sharpness";
     check_range(name, "the factor", factor, 0, 1e6);
     check_range(name, "the probability", p, 0, 1);
   }
   template <byte_image I>
   [[nodiscard]] sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, !Random || c.random().chance(p_)};
+    return {image, factor_, c.scratch, !is_random || c.random().chance(p_)};
   }
 
  private:
+  static constexpr bool is_random = Drawn == draws::random_numbers;
+
   double factor_, p_;
 };
 }  // namespace detail
 /// Sharpens every image; made by `sharpness`.
-using sharpness_operation = detail::sharpening<false>;
+using sharpness_operation = detail::sharpening<detail::draws::nothing>;
 /// Sharpens each image with a probability; made by `random_sharpness`.
-using random_sharpness_operation = detail::sharpening<true>;
+using random_sharpness_operation = detail::sharpening<detail::draws::random_numbers>;
 
 /// Blurs with a Gaussian bell of `kernel` x `kernel` pixels, whose standard deviation, in pixels, is drawn
 /// from `lowest` to `highest`. Beyond the edges the image is mirrored, the outermost pixels only once; again

@@ -211,7 +211,8 @@ class grayscale_operation : public detail::keeping_places<byte_operation> {
   }
 };
 
-class random_grayscale_operation : public detail::keeping_places<byte_operation, true> {
+class random_grayscale_operation
+    : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
   explicit random_grayscale_operation(double p) : p_(p) {
     detail::check_range("random_grayscale", "the probability", p, 0, 1);
@@ -228,11 +229,11 @@ class random_grayscale_operation : public detail::keeping_places<byte_operation,
   double p_;
 };
 
-/// Changes the colours of images by a number, as `Changed<I>` does; made by `saturation` and `hue`.
+namespace detail {
+/// Changes the colours of images by a number, as `Changed<I>` does.
 template <template <class> class Changed>
-class color_operation : public detail::keeping_places<byte_operation> {
+class color_operation : public keeping_places<byte_operation> {
  public:
-  explicit color_operation(double by) : by_(by) {}
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (I::channels == 1)
@@ -241,13 +242,29 @@ class color_operation : public detail::keeping_places<byte_operation> {
       return Changed<I>(image, by_, c.scratch);
   }
 
+ protected:
+  explicit color_operation(double by) : by_(by) {}
+
  private:
   double by_;
 };
-using saturation_operation = color_operation<detail::saturated_image>;
-using hue_operation = color_operation<detail::hued_image>;
+}  // namespace detail
 
-class color_jitter_operation : public detail::keeping_places<byte_operation, true> {
+class saturation_operation : public detail::color_operation<detail::saturated_image> {
+ public:
+  explicit saturation_operation(double factor) : color_operation(factor) {
+    detail::check_range("saturation", "the factor", factor, 0, 1e6);
+  }
+};
+
+class hue_operation : public detail::color_operation<detail::hued_image> {
+ public:
+  explicit hue_operation(double turn) : color_operation(turn) {
+    detail::check_range("hue", "the turn", turn, -0.5, 0.5);
+  }
+};
+
+class color_jitter_operation : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
   color_jitter_operation(double brightness, double contrast, double saturation, double hue)
       : ranges_{brightness, contrast, saturation, hue} {
@@ -303,20 +320,14 @@ template <std::size_t Channels = 1>
 /// `functional.adjust_saturation`. Throws `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto paler = saturation(0.5);
-[[nodiscard]] inline saturation_operation saturation(double factor) {
-  detail::check_range("saturation", "the factor", factor, 0, 1e6);
-  return saturation_operation(factor);
-}
+[[nodiscard]] inline saturation_operation saturation(double factor) { return saturation_operation(factor); }
 
 /// Turns the hue by a part of the circle, -0.5 to 0.5; 0.5 and -0.5 give the opposite colours. torchvision:
 /// `functional.adjust_hue`. Throws `errc::argument` for other numbers. Cost: some 40 operations and three
 /// divisions per pixel, the slowest of the colour operations.
 ///
 ///     const auto turned = hue(0.1);
-[[nodiscard]] inline hue_operation hue(double turn) {
-  detail::check_range("hue", "the turn", turn, -0.5, 0.5);
-  return hue_operation(turn);
-}
+[[nodiscard]] inline hue_operation hue(double turn) { return hue_operation(turn); }
 
 /// Brightness, contrast, saturation and hue changed at random, in random order. The first three factors are
 /// from max(0, 1 - x) to 1 + x, the hue turns by -x to x; 0 leaves out. torchvision: `ColorJitter`; its draws

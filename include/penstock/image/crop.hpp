@@ -153,7 +153,7 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public detail::moving_places<image_operation, true> {
+class random_crop_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
  public:
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}

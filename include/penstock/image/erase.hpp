@@ -123,7 +123,7 @@ class erased_image : public image_over<erased_image<I>, I> {
 };
 
 /// Paints a rectangle over; made by `erase(box, value)`.
-class erase_operation : public detail::keeping_places<image_operation, true> {
+class erase_operation : public detail::keeping_places<image_operation, detail::draws::random_numbers> {
  public:
   constexpr erase_operation(const image_part& box, const erase_value& value) : box_(box), value_(value) {}
 

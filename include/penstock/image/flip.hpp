@@ -82,7 +82,7 @@ class mirrored : public image_over<mirrored<I>, I> {
 };
 
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public detail::moving_places<image_operation, true> {
+class flip_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
  public:
   /// Throws `errc::argument` unless p is in [0, 1].
   flip_operation(mirroring how, double p) : how_(how), p_(p) {

@@ -117,27 +117,44 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
   Table table_;
 };
 
-}  // namespace detail
-
 /// Looks up the values of every image, or of each with a probability.
-template <class Table, bool Random = false>
-class lookup_operation : public detail::keeping_places<byte_operation, Random> {
+template <class Table, draws Drawn>
+class looking_up : public keeping_places<byte_operation, Drawn> {
  public:
-  constexpr explicit lookup_operation(const Table& table, double p = 1) : table_(table), p_(p) {}
   template <byte_image I>
-  [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
-                                                          const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, !Random || c.random().chance(p_)};
+  [[nodiscard]] lookup_image<I, Table> operator()(const I& image, const call<image_scratch>& c) const {
+    return {image, table_, c.scratch, !is_random || c.random().chance(p_)};
   }
   /// In words: "invert", "random_invert".
-  [[nodiscard]] std::string describe() const { return (Random ? "random_" : "") + std::string(Table::name); }
+  [[nodiscard]] std::string describe() const {
+    return (is_random ? "random_" : "") + std::string(Table::name);
+  }
+
+ protected:
+  constexpr looking_up(const Table& table, double p) : table_(table), p_(p) {}
 
  private:
+  static constexpr bool is_random = Drawn == draws::random_numbers;
+
   Table table_;
   double p_;
 };
+
+}  // namespace detail
+
+/// Looks up the values of every image.
 template <class Table>
-using random_lookup_operation = lookup_operation<Table, true>;
+class lookup_operation : public detail::looking_up<Table, detail::draws::nothing> {
+ public:
+  constexpr explicit lookup_operation(const Table& table) : lookup_operation::looking_up(table, 1) {}
+};
+/// Looks up the values of each image with a probability.
+template <class Table>
+class random_lookup_operation : public detail::looking_up<Table, detail::draws::random_numbers> {
+ public:
+  constexpr random_lookup_operation(const Table& table, double p)
+      : random_lookup_operation::looking_up(table, p) {}
+};
 
 /// 255 minus each value. torchvision: `functional.invert`.
 ///

@@ -97,19 +97,21 @@ struct byte_operation : image_operation {
 
 namespace detail {
 
+enum class draws { nothing, random_numbers };
+
 /// What an operation says of itself, see `image_operation`: whether the places in an image stay where they
-/// are, and whether it draws random numbers.
-template <class Operation, bool Draws = false>
+/// are, and what it draws.
+template <class Operation, draws Drawn = draws::nothing>
 struct keeping_places : Operation {
   using keeps_places = void;
   template <class>
-  static constexpr bool uses_random = Draws;
+  static constexpr bool uses_random = Drawn == draws::random_numbers;
 };
-template <class Operation, bool Draws = false>
+template <class Operation, draws Drawn = draws::nothing>
 struct moving_places : Operation {
   using moves_places = void;
   template <class>
-  static constexpr bool uses_random = Draws;
+  static constexpr bool uses_random = Drawn == draws::random_numbers;
 };
 
 }  // namespace detail

@@ -53,7 +53,8 @@ inline void check_random_erasing(const random_erasing_options& options) {
 }  // namespace detail
 
 /// Erases a random rectangle; made by `random_erasing`.
-class random_erasing_operation : public detail::keeping_places<image_operation, true> {
+class random_erasing_operation
+    : public detail::keeping_places<image_operation, detail::draws::random_numbers> {
  public:
   explicit random_erasing_operation(const random_erasing_options& options) : options_(options) {
     detail::check_random_erasing(options_);

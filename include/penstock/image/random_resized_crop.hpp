@@ -21,7 +21,8 @@ struct random_resized_crop_options {
 };
 
 /// What `random_resized_crop(...)` makes: a function for `map`.
-class random_resized_crop_operation : public detail::moving_places<byte_operation, true> {
+class random_resized_crop_operation
+    : public detail::moving_places<byte_operation, detail::draws::random_numbers> {
  public:
   random_resized_crop_operation(const image_size& size, const random_resized_crop_options& options)
       : size_(size), options_(options) {

@@ -64,7 +64,8 @@ inline void check_affine(const affine_options& options) {
 
 /// Turns images by an angle, or by a random one of a range; made by `rotate` and `rotate_by`.
 template <bool Random>
-class rotate_operation : public detail::moving_places<image_operation, Random> {
+class rotate_operation : public detail::moving_places<image_operation, Random ? detail::draws::random_numbers
+                                                                              : detail::draws::nothing> {
  public:
   rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
       : degrees_(degrees), options_(options) {
@@ -108,7 +109,7 @@ class rotate_operation : public detail::moving_places<image_operation, Random> {
 };
 
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
-class affine_operation : public detail::moving_places<image_operation, true> {
+class affine_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
  public:
   explicit affine_operation(const affine_options& options) : options_(options) {
     detail::check_affine(options);

@@ -115,6 +115,16 @@ struct class_balanced_stage {
   per_class how = per_class::largest;
 };
 
+namespace detail {
+struct class_balanced_fn {
+  template <sample_values Values>
+  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, any_seed seed,
+                                                        per_class how = per_class::largest) const {
+    return {values, seed.value(), how};
+  }
+};
+}  // namespace detail
+
 /// Shuffles so that every class appears equally often: `class_balanced(labels, seed(7))`, optionally with
 /// `per_class::smallest`.
 ///
@@ -132,10 +142,6 @@ struct class_balanced_stage {
 /// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
 ///     auto loader = source | class_balanced(label, seed(7)) | shard(rank, world_size) | batch(256);
-template <sample_values Values>
-[[nodiscard]] class_balanced_stage<Values> class_balanced(const Values& values, any_seed seed,
-                                                          per_class how = per_class::largest) {
-  return {values, seed.value(), how};
-}
+inline constexpr detail::class_balanced_fn class_balanced{};
 
 }  // namespace penstock::inline v0_1

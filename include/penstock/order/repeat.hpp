@@ -103,6 +103,13 @@ struct repeat_stage {
   std::optional<std::uint64_t> times;
 };
 
+namespace detail {
+struct repeat_fn {
+  [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
+  [[nodiscard]] constexpr repeat_stage operator()(any_count k) const { return {k.of("repeat")}; }
+};
+}  // namespace detail
+
 /// Combines k epochs into one: `repeat(k)`, or endlessly: `repeat()`.
 ///
 /// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i
@@ -112,7 +119,6 @@ struct repeat_stage {
 /// shards in total. Thread-safe.
 ///
 ///     auto loader = source | shuffle | repeat(90) | batch(256);   // no short batch between epochs
-[[nodiscard]] constexpr repeat_stage repeat() noexcept { return {std::nullopt}; }
-[[nodiscard]] constexpr repeat_stage repeat(any_count k) { return {k.of("repeat")}; }
+inline constexpr detail::repeat_fn repeat{};
 
 }  // namespace penstock::inline v0_1

@@ -90,6 +90,15 @@ class split_by_key_stage {
   shared<const detail::position_list> kept_, others_;
 };
 
+namespace detail {
+struct split_by_key_fn {
+  template <sample_values Values>
+  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
+    return {values, fraction, seed.value()};
+  }
+};
+}  // namespace detail
+
 /// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
 /// whatever other values there are. `split_by_key(patients, 0.8, seed(7))` keeps about 0.8 of the values, and
 /// `.complement()` keeps the others.
@@ -106,9 +115,6 @@ class split_by_key_stage {
 ///     }, "derived");
 ///     auto train = source | split_by_key(patient, 0.8, seed(7)) | shuffle(seed(1));
 ///     auto valid = source | split_by_key(patient, 0.8, seed(7)).complement();
-template <sample_values Values>
-[[nodiscard]] split_by_key_stage split_by_key(const Values& values, double fraction, any_seed seed) {
-  return {values, fraction, seed.value()};
-}
+inline constexpr detail::split_by_key_fn split_by_key{};
 
 }  // namespace penstock::inline v0_1

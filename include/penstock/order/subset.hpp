@@ -167,23 +167,27 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
+/// For `subset`: values other than this one, and NaN. Otherwise compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto differs_from(const T& value) {
   return detail::compared<comparison::differ>(value);
 }
+/// For `subset`: values less than this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto less_than(const T& value) {
   return detail::compared<comparison::less>(value);
 }
+/// For `subset`: values less than or equal to this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto at_most(const T& value) {
   return detail::compared<comparison::at_most>(value);
 }
+/// For `subset`: values greater than this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto greater_than(const T& value) {
   return detail::compared<comparison::greater>(value);
 }
+/// For `subset`: values greater than or equal to this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto at_least(const T& value) {
   return detail::compared<comparison::at_least>(value);

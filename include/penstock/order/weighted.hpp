@@ -82,6 +82,21 @@ struct weighted_stage {
   std::uint64_t num_samples = 0;
 };
 
+namespace detail {
+struct weighted_fn {
+  template <sample_values Values>
+  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
+                                                  const weighted_options& options = {}) const {
+    return {values, seed.value(), options.num_samples};
+  }
+  template <class T>
+  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
+                                                          const weighted_options& options = {}) const {
+    return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
+  }
+};
+}  // namespace detail
+
 /// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
@@ -98,15 +113,6 @@ struct weighted_stage {
 /// Thread-safe.
 ///
 ///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
-template <sample_values Values>
-[[nodiscard]] weighted_stage<Values> weighted(const Values& values, any_seed seed,
-                                              const weighted_options& options = {}) {
-  return {values, seed.value(), options.num_samples};
-}
-template <class T>
-[[nodiscard]] weighted_stage<sample_list<T>> weighted(std::vector<T> weights, any_seed seed,
-                                                      const weighted_options& options = {}) {
-  return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
-}
+inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1

@@ -184,5 +184,3 @@ template <fixed_string Name, renaming_storage Storage, codec Codec>
 }
 
 }  // namespace penstock::inline v0_1
-
-namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail

@@ -69,10 +69,17 @@ template <class S>
 [[nodiscard]] constexpr session_traits traits_of() noexcept {
   if constexpr (requires {
                   { S::traits } -> std::convertible_to<session_traits>;
-                })
+                }) {
     return S::traits;
-  else
+  } else {
+    static_assert(!(
+                      requires { requires std::same_as<decltype(S::views), const bool>; } ||
+                      requires { requires std::same_as<decltype(S::has_latency), const bool>; }),
+                  "penstock: what a session says of itself is in one member now: write `static constexpr "
+                  "session_traits traits = {.latency = true, .mapped = mapped_objects::all}` instead of "
+                  "has_latency and views");
     return {};
+  }
 }
 
 /// What a run reads through. Any number of threads may call all members at once.

@@ -14,10 +14,6 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
-#if __has_include(<arrow/csv/reader.h>)
-#include <arrow/csv/options.h>
-#include <arrow/csv/reader.h>
-#endif
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
 #include <arrow/compute/cast.h>
@@ -43,22 +39,3 @@
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
-
-#include <memory>
-#include <string_view>
-
-namespace penstock::inline v0_1::detail {
-
-/// The type without children that Arrow prints like this; null if there is none that programs may name.
-[[nodiscard]] inline std::shared_ptr<arrow::DataType> plain_arrow_type(std::string_view text) {
-  using arrow::TimeUnit;
-  for (auto type : {arrow::boolean(), arrow::int8(), arrow::int16(), arrow::int32(), arrow::int64(),
-                    arrow::uint8(), arrow::uint16(), arrow::uint32(), arrow::uint64(), arrow::float32(),
-                    arrow::float64(), arrow::utf8(), arrow::binary(), arrow::large_binary(), arrow::date32(),
-                    arrow::timestamp(TimeUnit::SECOND), arrow::timestamp(TimeUnit::MILLI),
-                    arrow::timestamp(TimeUnit::MICRO), arrow::timestamp(TimeUnit::NANO)})
-    if (type->ToString() == text) return type;
-  return nullptr;
-}
-
-}  // namespace penstock::inline v0_1::detail

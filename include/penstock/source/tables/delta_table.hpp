@@ -54,8 +54,14 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
     if (!action.is_object())
       throw error(errc::format, {"line ", number, " of the log is no object of JSON that can be read"})
           .in_file(path);
-    const std::string saying = text({"line ", number, " of the log is not as Delta writes it: "});
-    if (!in_json_file(path, saying, [&] { return work(action); })) return false;
+    const bool goes_on = in_file(path, [&]() -> bool {
+      try {
+        return work(action);
+      } catch (const nlohmann::json::exception& e) {
+        throw error(errc::format, {"line ", number, " of the log is not as Delta writes it: ", e.what()});
+      }
+    });
+    if (!goes_on) return false;
   }
   return true;
 }

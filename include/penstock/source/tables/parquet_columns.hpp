@@ -69,7 +69,17 @@ inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
 
 /// The type that Arrow prints like this.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> parquet_type(std::string_view text) {
-  if (auto found = plain_arrow_type(text)) return found;
+  using arrow::TimeUnit;
+  std::string all;
+  for (auto type :
+       {arrow::boolean(), arrow::int8(), arrow::int16(), arrow::int32(), arrow::int64(), arrow::uint8(),
+        arrow::uint16(), arrow::uint32(), arrow::uint64(), arrow::float32(), arrow::float64(), arrow::utf8(),
+        arrow::binary(), arrow::large_binary(), arrow::date32(), arrow::timestamp(TimeUnit::MILLI),
+        arrow::timestamp(TimeUnit::MICRO), arrow::timestamp(TimeUnit::NANO)}) {
+    const std::string called = type->ToString();
+    if (called == text) return type;
+    append(all, {called, ", "});
+  }
   const std::size_t open = text.find('<'), close = text.rfind('>');
   if (open != text.npos && close != text.npos && close > open) {
     const auto inner = parquet_type(text.substr(open + 1, close - open - 1));
@@ -82,9 +92,8 @@ inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
       if (end == behind.data() + behind.size() - 1 && size > 0) return arrow::fixed_size_list(inner, size);
     }
   }
-  throw error(errc::argument, {"'", text,
-                               "' is no type that parquet_writer knows, such as \"int64\", \"string\", "
-                               "\"binary\" or \"list<float>\""});
+  throw error(errc::argument, {"'", text, "' is no type that parquet_writer knows; there are ", all,
+                               "and lists of these as \"list<float>\" or \"fixed_size_list<float>[3]\""});
 }
 
 /// The columns of a row group that is being made.

@@ -364,7 +364,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
       return;
     }
     parquet_reach within;
-    reading_object(session, object(shard), path(shard), [&] {
+    try {
       within = ask_parquet([&] {
         // Of a value that several columns store, none of them says enough.
         if (columns.size() != 1)
@@ -373,7 +373,11 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
         return parquet_reach::of(file.metadata, group[shard], columns.front(), type_of(leaf), bound, session,
                                  object(shard));
       });
-    });
+    } catch (error& e) {
+      session.confirm(object(shard));
+      e.in_file(path(shard));
+      throw;
+    }
     mine.all = within.all;
     if (within.all || within.none()) return;
     const auto batch = load(session, shard, {&leaf, 1}, {&leaf, 1}, limits);

@@ -1,17 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#if !__has_include(<arrow/csv/reader.h>)
+#error "penstock/source/text/csv_files.hpp needs Arrow C++: link penstock::arrow"
+#endif
+
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
-#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/text/csv_rows.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 #include <penstock/storage/session_view.hpp>
+
+// Those of Parquet take longer to compile than all else here.
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#include <arrow/array.h>
+#include <arrow/buffer.h>
+#include <arrow/c/bridge.h>
+#include <arrow/csv/options.h>
+#include <arrow/csv/reader.h>
+#include <arrow/io/memory.h>
+#include <arrow/record_batch.h>
+#include <arrow/table.h>
+#include <arrow/type.h>
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 
 #include <algorithm>
 #include <exception>
@@ -115,10 +138,19 @@ inline void check_csv(const arrow::Status& done) {
 
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> csv_type_of(const std::string& column,
                                                                   const std::string& name) {
-  if (auto found = plain_arrow_type(name == "date32" ? "date32[day]" : name)) return found;
+  using arrow::TimeUnit;
+  std::string all;
+  for (auto type : {arrow::boolean(), arrow::int8(), arrow::int16(), arrow::int32(), arrow::int64(),
+                    arrow::uint8(), arrow::uint16(), arrow::uint32(), arrow::uint64(), arrow::float32(),
+                    arrow::float64(), arrow::utf8(), arrow::binary(), arrow::date32(),
+                    arrow::timestamp(TimeUnit::SECOND), arrow::timestamp(TimeUnit::MILLI),
+                    arrow::timestamp(TimeUnit::MICRO), arrow::timestamp(TimeUnit::NANO)}) {
+    const std::string called = type->id() == arrow::Type::DATE32 ? "date32" : type->ToString();
+    if (called == name) return type;
+    append(all, {all.empty() ? "" : ", ", called});
+  }
   throw error(errc::argument, {"csv_options::types: the column '", column, "' cannot be of the type '", name,
-                               "'; there are bool, int8 to uint64, float, double, string, binary, date32 and "
-                               "timestamp[s], [ms], [us] or [ns]"});
+                               "'; there are ", all});
 }
 
 inline std::shared_ptr<arrow::Table> csv_files::parse(std::string_view rows,
