@@ -52905,6 +52905,7 @@ namespace penstock::inline v0_1 {
 
 struct webdataset_options;
 struct tfrecord_options;
+class index_policy;
 class own_index_policy;
 class foreign_index_policy;
 
@@ -52914,6 +52915,30 @@ struct known_shards;
 struct tf_layout;
 class open_indexes;
 enum class own_index_use : unsigned char { cache, keep, transient, require, none };
+
+/// What the three kinds of policies have. None is another's base: so `?:` finds the type that both have.
+class index_choice {
+ public:
+  friend constexpr bool operator==(index_choice, index_choice) = default;
+
+  /// The options of `webdataset` and of `tfrecord` with this policy.
+  operator webdataset_options() const;
+  operator tfrecord_options() const;
+
+ private:
+  friend index_policy;
+  friend own_index_policy;
+  friend foreign_index_policy;
+  friend known_shards;
+  friend open_indexes;
+  friend tf_layout;
+
+  constexpr index_choice(own_index_use own, const foreign_index* foreign) noexcept
+      : foreign_(foreign), own_(own) {}
+
+  const foreign_index* foreign_;
+  own_index_use own_;
+};
 }  // namespace detail
 
 /// How a source obtains the indexes of its shards.
@@ -52949,52 +52974,43 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// nothing; what it took from the store is in the folder, too. A store that gives objects no stamp gets no
 /// files in the folder. A file there that is damaged is made again; none is ever deleted, and you may delete
 /// any at any time.
-class index_policy {
+class index_policy : public detail::index_choice {
  public:
   static const own_index_policy cache, keep, transient, require;
 
   /// `cache`.
-  constexpr index_policy() noexcept = default;
-
-  friend constexpr bool operator==(index_policy, index_policy) = default;
-
-  /// The options of `webdataset` and of `tfrecord` with this policy.
-  operator webdataset_options() const;
-  operator tfrecord_options() const;
+  constexpr index_policy() noexcept : index_choice(detail::own_index_use::cache, nullptr) {}
+  constexpr index_policy(own_index_policy own) noexcept;
+  constexpr index_policy(foreign_index_policy other) noexcept;
 
  private:
+  friend index_choice;
   friend own_index_policy;
-  friend foreign_index_policy;
-  friend detail::known_shards;
-  friend detail::open_indexes;
-  friend detail::tf_layout;
-
-  constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
-      : foreign_(foreign), own_(own) {}
-
-  const detail::foreign_index* foreign_ = nullptr;
-  detail::own_index_use own_ = detail::own_index_use::cache;
+  explicit constexpr index_policy(index_choice of) noexcept : index_choice(of) {}
 };
 
 /// The policy of another program's indexes alone: `dali_index` or `energon_index`.
-class foreign_index_policy : public index_policy {
+class foreign_index_policy : public detail::index_choice {
  public:
   explicit constexpr foreign_index_policy(const detail::foreign_index& file) noexcept
-      : index_policy(detail::own_index_use::none, &file) {}
+      : index_choice(detail::own_index_use::none, &file) {}
 };
 
 /// A policy of Penstock's indexes alone: `index_policy::cache`, `keep`, `transient` or `require`.
-class own_index_policy : public index_policy {
+class own_index_policy : public detail::index_choice {
  public:
   /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
   [[nodiscard]] constexpr index_policy or_else(foreign_index_policy other) const noexcept {
-    return {own_, other.foreign_};
+    return index_policy(index_choice(own_, other.foreign_));
   }
 
  private:
   friend index_policy;
-  explicit constexpr own_index_policy(detail::own_index_use own) noexcept : index_policy(own, nullptr) {}
+  explicit constexpr own_index_policy(detail::own_index_use own) noexcept : index_choice(own, nullptr) {}
 };
+
+constexpr index_policy::index_policy(own_index_policy own) noexcept : index_choice(own) {}
+constexpr index_policy::index_policy(foreign_index_policy other) noexcept : index_choice(other) {}
 
 inline constexpr own_index_policy index_policy::cache{detail::own_index_use::cache};
 inline constexpr own_index_policy index_policy::keep{detail::own_index_use::keep};
@@ -61003,9 +61019,9 @@ struct webdataset_options {
   bool skip_apple_double = true;
 };
 
-inline index_policy::operator webdataset_options() const { return {.index = *this}; }
-
 namespace detail {
+
+inline index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
 
 template <storage Storage>
 [[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {

@@ -33,6 +33,10 @@ TEST_CASE("source/dali_index: a policy has a value, so that programs can choose 
   static_assert(index_policy::cache.or_else(penstock::dali_index) !=
                 index_policy::keep.or_else(penstock::dali_index));
   static_assert(index_policy() == index_policy::cache);
+  const auto chosen = [](bool both) {
+    return both ? index_policy::keep.or_else(penstock::dali_index) : index_policy::keep;
+  };
+  static_assert(chosen(false) == index_policy::keep && chosen(true) != index_policy::keep);
   const penstock::webdataset_options options = penstock::dali_index;
   CHECK(options.index == penstock::dali_index);
 }

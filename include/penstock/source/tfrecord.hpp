@@ -51,9 +51,9 @@ struct tfrecord_options {
   penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
 };
 
-inline index_policy::operator tfrecord_options() const { return {.index = *this}; }
-
 namespace detail {
+
+inline index_choice::operator tfrecord_options() const { return {.index = index_policy(*this)}; }
 
 /// The payload of a record, not read yet. Valid during the call that delivers it.
 template <class Worker>
