@@ -11673,19 +11673,21 @@ struct byte_operation : image_operation {
 
 namespace detail {
 
+enum class draws { nothing, random_numbers };
+
 /// What an operation says of itself, see `image_operation`: whether the places in an image stay where they
-/// are, and whether it draws random numbers.
-template <class Operation, bool Draws = false>
+/// are, and what it draws.
+template <class Operation, draws Drawn = draws::nothing>
 struct keeping_places : Operation {
   using keeps_places = void;
   template <class>
-  static constexpr bool uses_random = Draws;
+  static constexpr bool uses_random = Drawn == draws::random_numbers;
 };
-template <class Operation, bool Draws = false>
+template <class Operation, draws Drawn = draws::nothing>
 struct moving_places : Operation {
   using moves_places = void;
   template <class>
-  static constexpr bool uses_random = Draws;
+  static constexpr bool uses_random = Drawn == draws::random_numbers;
 };
 
 }  // namespace detail
@@ -11771,7 +11773,7 @@ class mirrored : public image_over<mirrored<I>, I> {
 };
 
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public detail::moving_places<image_operation, true> {
+class flip_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
  public:
   /// Throws `errc::argument` unless p is in [0, 1].
   flip_operation(mirroring how, double p) : how_(how), p_(p) {
@@ -13090,7 +13092,7 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public detail::moving_places<image_operation, true> {
+class random_crop_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
  public:
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
@@ -15308,10 +15310,17 @@ template <class S>
 [[nodiscard]] constexpr session_traits traits_of() noexcept {
   if constexpr (requires {
                   { S::traits } -> std::convertible_to<session_traits>;
-                })
+                }) {
     return S::traits;
-  else
+  } else {
+    static_assert(!(
+                      requires { requires std::same_as<decltype(S::views), const bool>; } ||
+                      requires { requires std::same_as<decltype(S::has_latency), const bool>; }),
+                  "penstock: what a session says of itself is in one member now: write `static constexpr "
+                  "session_traits traits = {.latency = true, .mapped = mapped_objects::all}` instead of "
+                  "has_latency and views");
     return {};
+  }
 }
 
 /// What a run reads through. Any number of threads may call all members at once.
@@ -16202,10 +16211,22 @@ namespace detail {
 template <class Reader>
 consteval reader_traits known_traits() {
   reader_traits known;
-  if constexpr (requires { Reader::traits; }) known = Reader::traits;
+  if constexpr (requires { Reader::traits; })
+    known = Reader::traits;
+  else
+    static_assert(
+        !(
+            requires { Reader::has_latency; } || requires { Reader::takes_fetched; } ||
+            requires { Reader::plans_reads; } || requires { Reader::shows_contiguous; } ||
+            requires { Reader::calls_functions; }),
+        "penstock: what a reader says of itself is in one member now: write `static constexpr "
+        "reader_traits traits = {.latency = true}` instead of has_latency, and so for takes_fetched, "
+        "plans_reads, shows_contiguous and calls_functions");
   if constexpr (!(tells_ranges<Reader> &&
                   requires(typename Reader::worker& w, fetched_sample& there) { w.fetched = &there; }))
     known.takes_fetched = false;
+  known.in_memory = known.in_memory || known.shows_contiguous || looks_ahead<Reader> ||
+                    requires(const Reader& r, position at) { r.prefetch(at); };
   known.latency = known.latency && known.takes_fetched;
   known.plans_reads = known.plans_reads && known.takes_fetched;
   return known;
@@ -17449,7 +17470,7 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
 
 }  // namespace detail
 
-class gaussian_blur_operation : public detail::keeping_places<byte_operation, true> {
+class gaussian_blur_operation : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
   gaussian_blur_operation(int kernel, double lowest, double highest);
   template <byte_image I>
@@ -17464,27 +17485,29 @@ class gaussian_blur_operation : public detail::keeping_places<byte_operation, tr
 
 namespace detail {
 /// Sharpens every image, or each with a probability.
-template <bool Random>
-class sharpening : public keeping_places<byte_operation, Random> {
+template <draws Drawn>
+class sharpening : public keeping_places<byte_operation, Drawn> {
  public:
   explicit sharpening(double factor, double p = 1) : factor_(factor), p_(p) {
-    constexpr const char* name = Random ? "random_sharpness" : "sharpness";
+    constexpr const char* name = is_random ? "random_sharpness" : "sharpness";
     check_range(name, "the factor", factor, 0, 1e6);
     check_range(name, "the probability", p, 0, 1);
   }
   template <byte_image I>
   [[nodiscard]] sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, !Random || c.random().chance(p_)};
+    return {image, factor_, c.scratch, !is_random || c.random().chance(p_)};
   }
 
  private:
+  static constexpr bool is_random = Drawn == draws::random_numbers;
+
   double factor_, p_;
 };
 }  // namespace detail
 /// Sharpens every image; made by `sharpness`.
-using sharpness_operation = detail::sharpening<false>;
+using sharpness_operation = detail::sharpening<detail::draws::nothing>;
 /// Sharpens each image with a probability; made by `random_sharpness`.
-using random_sharpness_operation = detail::sharpening<true>;
+using random_sharpness_operation = detail::sharpening<detail::draws::random_numbers>;
 
 /// Blurs with a Gaussian bell of `kernel` x `kernel` pixels, whose standard deviation, in pixels, is drawn
 /// from `lowest` to `highest`. Beyond the edges the image is mirrored, the outermost pixels only once; again
@@ -17702,27 +17725,44 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
   Table table_;
 };
 
-}  // namespace detail
-
 /// Looks up the values of every image, or of each with a probability.
-template <class Table, bool Random = false>
-class lookup_operation : public detail::keeping_places<byte_operation, Random> {
+template <class Table, draws Drawn>
+class looking_up : public keeping_places<byte_operation, Drawn> {
  public:
-  constexpr explicit lookup_operation(const Table& table, double p = 1) : table_(table), p_(p) {}
   template <byte_image I>
-  [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
-                                                          const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, !Random || c.random().chance(p_)};
+  [[nodiscard]] lookup_image<I, Table> operator()(const I& image, const call<image_scratch>& c) const {
+    return {image, table_, c.scratch, !is_random || c.random().chance(p_)};
   }
   /// In words: "invert", "random_invert".
-  [[nodiscard]] std::string describe() const { return (Random ? "random_" : "") + std::string(Table::name); }
+  [[nodiscard]] std::string describe() const {
+    return (is_random ? "random_" : "") + std::string(Table::name);
+  }
+
+ protected:
+  constexpr looking_up(const Table& table, double p) : table_(table), p_(p) {}
 
  private:
+  static constexpr bool is_random = Drawn == draws::random_numbers;
+
   Table table_;
   double p_;
 };
+
+}  // namespace detail
+
+/// Looks up the values of every image.
 template <class Table>
-using random_lookup_operation = lookup_operation<Table, true>;
+class lookup_operation : public detail::looking_up<Table, detail::draws::nothing> {
+ public:
+  constexpr explicit lookup_operation(const Table& table) : lookup_operation::looking_up(table, 1) {}
+};
+/// Looks up the values of each image with a probability.
+template <class Table>
+class random_lookup_operation : public detail::looking_up<Table, detail::draws::random_numbers> {
+ public:
+  constexpr random_lookup_operation(const Table& table, double p)
+      : random_lookup_operation::looking_up(table, p) {}
+};
 
 /// 255 minus each value. torchvision: `functional.invert`.
 ///
@@ -18105,7 +18145,8 @@ class grayscale_operation : public detail::keeping_places<byte_operation> {
   }
 };
 
-class random_grayscale_operation : public detail::keeping_places<byte_operation, true> {
+class random_grayscale_operation
+    : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
   explicit random_grayscale_operation(double p) : p_(p) {
     detail::check_range("random_grayscale", "the probability", p, 0, 1);
@@ -18122,11 +18163,11 @@ class random_grayscale_operation : public detail::keeping_places<byte_operation,
   double p_;
 };
 
-/// Changes the colours of images by a number, as `Changed<I>` does; made by `saturation` and `hue`.
+namespace detail {
+/// Changes the colours of images by a number, as `Changed<I>` does.
 template <template <class> class Changed>
-class color_operation : public detail::keeping_places<byte_operation> {
+class color_operation : public keeping_places<byte_operation> {
  public:
-  explicit color_operation(double by) : by_(by) {}
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (I::channels == 1)
@@ -18135,13 +18176,29 @@ class color_operation : public detail::keeping_places<byte_operation> {
       return Changed<I>(image, by_, c.scratch);
   }
 
+ protected:
+  explicit color_operation(double by) : by_(by) {}
+
  private:
   double by_;
 };
-using saturation_operation = color_operation<detail::saturated_image>;
-using hue_operation = color_operation<detail::hued_image>;
+}  // namespace detail
 
-class color_jitter_operation : public detail::keeping_places<byte_operation, true> {
+class saturation_operation : public detail::color_operation<detail::saturated_image> {
+ public:
+  explicit saturation_operation(double factor) : color_operation(factor) {
+    detail::check_range("saturation", "the factor", factor, 0, 1e6);
+  }
+};
+
+class hue_operation : public detail::color_operation<detail::hued_image> {
+ public:
+  explicit hue_operation(double turn) : color_operation(turn) {
+    detail::check_range("hue", "the turn", turn, -0.5, 0.5);
+  }
+};
+
+class color_jitter_operation : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
   color_jitter_operation(double brightness, double contrast, double saturation, double hue)
       : ranges_{brightness, contrast, saturation, hue} {
@@ -18197,20 +18254,14 @@ template <std::size_t Channels = 1>
 /// `functional.adjust_saturation`. Throws `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto paler = saturation(0.5);
-[[nodiscard]] inline saturation_operation saturation(double factor) {
-  detail::check_range("saturation", "the factor", factor, 0, 1e6);
-  return saturation_operation(factor);
-}
+[[nodiscard]] inline saturation_operation saturation(double factor) { return saturation_operation(factor); }
 
 /// Turns the hue by a part of the circle, -0.5 to 0.5; 0.5 and -0.5 give the opposite colours. torchvision:
 /// `functional.adjust_hue`. Throws `errc::argument` for other numbers. Cost: some 40 operations and three
 /// divisions per pixel, the slowest of the colour operations.
 ///
 ///     const auto turned = hue(0.1);
-[[nodiscard]] inline hue_operation hue(double turn) {
-  detail::check_range("hue", "the turn", turn, -0.5, 0.5);
-  return hue_operation(turn);
-}
+[[nodiscard]] inline hue_operation hue(double turn) { return hue_operation(turn); }
 
 /// Brightness, contrast, saturation and hue changed at random, in random order. The first three factors are
 /// from max(0, 1 - x) to 1 + x, the hue turns by -x to x; 0 leaves out. torchvision: `ColorJitter`; its draws
@@ -19434,7 +19485,7 @@ class erased_image : public image_over<erased_image<I>, I> {
 };
 
 /// Paints a rectangle over; made by `erase(box, value)`.
-class erase_operation : public detail::keeping_places<image_operation, true> {
+class erase_operation : public detail::keeping_places<image_operation, detail::draws::random_numbers> {
  public:
   constexpr erase_operation(const image_part& box, const erase_value& value) : box_(box), value_(value) {}
 
@@ -19520,7 +19571,8 @@ inline void check_random_erasing(const random_erasing_options& options) {
 }  // namespace detail
 
 /// Erases a random rectangle; made by `random_erasing`.
-class random_erasing_operation : public detail::keeping_places<image_operation, true> {
+class random_erasing_operation
+    : public detail::keeping_places<image_operation, detail::draws::random_numbers> {
  public:
   explicit random_erasing_operation(const random_erasing_options& options) : options_(options) {
     detail::check_random_erasing(options_);
@@ -20561,7 +20613,8 @@ struct random_resized_crop_options {
 };
 
 /// What `random_resized_crop(...)` makes: a function for `map`.
-class random_resized_crop_operation : public detail::moving_places<byte_operation, true> {
+class random_resized_crop_operation
+    : public detail::moving_places<byte_operation, detail::draws::random_numbers> {
  public:
   random_resized_crop_operation(const image_size& size, const random_resized_crop_options& options)
       : size_(size), options_(options) {
@@ -20728,7 +20781,8 @@ inline void check_affine(const affine_options& options) {
 
 /// Turns images by an angle, or by a random one of a range; made by `rotate` and `rotate_by`.
 template <bool Random>
-class rotate_operation : public detail::moving_places<image_operation, Random> {
+class rotate_operation : public detail::moving_places<image_operation, Random ? detail::draws::random_numbers
+                                                                              : detail::draws::nothing> {
  public:
   rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
       : degrees_(degrees), options_(options) {
@@ -20772,7 +20826,7 @@ class rotate_operation : public detail::moving_places<image_operation, Random> {
 };
 
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
-class affine_operation : public detail::moving_places<image_operation, true> {
+class affine_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
  public:
   explicit affine_operation(const affine_options& options) : options_(options) {
     detail::check_affine(options);
@@ -39306,6 +39360,16 @@ struct class_balanced_stage {
   per_class how = per_class::largest;
 };
 
+namespace detail {
+struct class_balanced_fn {
+  template <sample_values Values>
+  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, any_seed seed,
+                                                        per_class how = per_class::largest) const {
+    return {values, seed.value(), how};
+  }
+};
+}  // namespace detail
+
 /// Shuffles so that every class appears equally often: `class_balanced(labels, seed(7))`, optionally with
 /// `per_class::smallest`.
 ///
@@ -39323,11 +39387,7 @@ struct class_balanced_stage {
 /// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
 ///     auto loader = source | class_balanced(label, seed(7)) | shard(rank, world_size) | batch(256);
-template <sample_values Values>
-[[nodiscard]] class_balanced_stage<Values> class_balanced(const Values& values, any_seed seed,
-                                                          per_class how = per_class::largest) {
-  return {values, seed.value(), how};
-}
+inline constexpr detail::class_balanced_fn class_balanced{};
 
 }  // namespace penstock::inline v0_1
 
@@ -42070,6 +42130,13 @@ struct repeat_stage {
   std::optional<std::uint64_t> times;
 };
 
+namespace detail {
+struct repeat_fn {
+  [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
+  [[nodiscard]] constexpr repeat_stage operator()(any_count k) const { return {k.of("repeat")}; }
+};
+}  // namespace detail
+
 /// Combines k epochs into one: `repeat(k)`, or endlessly: `repeat()`.
 ///
 /// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i
@@ -42079,8 +42146,7 @@ struct repeat_stage {
 /// shards in total. Thread-safe.
 ///
 ///     auto loader = source | shuffle | repeat(90) | batch(256);   // no short batch between epochs
-[[nodiscard]] constexpr repeat_stage repeat() noexcept { return {std::nullopt}; }
-[[nodiscard]] constexpr repeat_stage repeat(any_count k) { return {k.of("repeat")}; }
+inline constexpr detail::repeat_fn repeat{};
 
 }  // namespace penstock::inline v0_1
 
@@ -43148,6 +43214,15 @@ class split_by_key_stage {
   shared<const detail::position_list> kept_, others_;
 };
 
+namespace detail {
+struct split_by_key_fn {
+  template <sample_values Values>
+  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
+    return {values, fraction, seed.value()};
+  }
+};
+}  // namespace detail
+
 /// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
 /// whatever other values there are. `split_by_key(patients, 0.8, seed(7))` keeps about 0.8 of the values, and
 /// `.complement()` keeps the others.
@@ -43164,10 +43239,7 @@ class split_by_key_stage {
 ///     }, "derived");
 ///     auto train = source | split_by_key(patient, 0.8, seed(7)) | shuffle(seed(1));
 ///     auto valid = source | split_by_key(patient, 0.8, seed(7)).complement();
-template <sample_values Values>
-[[nodiscard]] split_by_key_stage split_by_key(const Values& values, double fraction, any_seed seed) {
-  return {values, fraction, seed.value()};
-}
+inline constexpr detail::split_by_key_fn split_by_key{};
 
 }  // namespace penstock::inline v0_1
 
@@ -43336,23 +43408,27 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
+/// For `subset`: values other than this one, and NaN. Otherwise compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto differs_from(const T& value) {
   return detail::compared<comparison::differ>(value);
 }
+/// For `subset`: values less than this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto less_than(const T& value) {
   return detail::compared<comparison::less>(value);
 }
+/// For `subset`: values less than or equal to this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto at_most(const T& value) {
   return detail::compared<comparison::at_most>(value);
 }
+/// For `subset`: values greater than this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto greater_than(const T& value) {
   return detail::compared<comparison::greater>(value);
 }
+/// For `subset`: values greater than or equal to this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto at_least(const T& value) {
   return detail::compared<comparison::at_least>(value);
@@ -43715,6 +43791,21 @@ struct weighted_stage {
   std::uint64_t num_samples = 0;
 };
 
+namespace detail {
+struct weighted_fn {
+  template <sample_values Values>
+  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
+                                                  const weighted_options& options = {}) const {
+    return {values, seed.value(), options.num_samples};
+  }
+  template <class T>
+  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
+                                                          const weighted_options& options = {}) const {
+    return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
+  }
+};
+}  // namespace detail
+
 /// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
@@ -43731,16 +43822,7 @@ struct weighted_stage {
 /// Thread-safe.
 ///
 ///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
-template <sample_values Values>
-[[nodiscard]] weighted_stage<Values> weighted(const Values& values, any_seed seed,
-                                              const weighted_options& options = {}) {
-  return {values, seed.value(), options.num_samples};
-}
-template <class T>
-[[nodiscard]] weighted_stage<sample_list<T>> weighted(std::vector<T> weights, any_seed seed,
-                                                      const weighted_options& options = {}) {
-  return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
-}
+inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1
 
@@ -66905,8 +66987,6 @@ template <fixed_string Name, renaming_storage Storage, codec Codec>
 }
 
 }  // namespace penstock::inline v0_1
-
-namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/stage/map_batch.hpp
 
