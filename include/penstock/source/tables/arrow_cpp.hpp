@@ -5,7 +5,8 @@
 #error "penstock/source/tables/arrow_cpp.hpp needs Arrow C++ with Parquet: link penstock::arrow"
 #endif
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/storage/reads/arrow_errors.hpp>
 
 // The headers of Arrow warn where ours do not.
 #ifdef __GNUC__
@@ -39,3 +40,14 @@
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
+
+#include <new>
+
+namespace penstock::inline v0_1::detail {
+
+inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
+  if (done.IsOutOfMemory()) throw std::bad_alloc();
+  if (!done.ok()) throw error(code, {"Arrow says: ", arrow_message(done.message())});
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/storage/local/output_file.hpp>
-#include <penstock/storage/reads/arrow_errors.hpp>
 
 #include <charconv>
 #include <concepts>
@@ -61,11 +59,6 @@ class parquet_value {
 };
 
 namespace detail {
-
-inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
-  if (done.IsOutOfMemory()) throw std::bad_alloc();
-  if (!done.ok()) throw error(code, {"Arrow says: ", arrow_message(done.message())});
-}
 
 /// The type that Arrow prints like this.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> parquet_type(std::string_view text) {
