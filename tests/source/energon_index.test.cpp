@@ -16,7 +16,7 @@ TEST_CASE("source/energon_index: the policy by itself") {
   const std::string shard = (dir / "s.tar").string();
   penstock_test::raw_tar().member("a.txt", "1").member("b.txt", "2").end().save(shard);
   std::string offsets;
-  for (const std::uint64_t offset : {0, 1024, 2048})
+  for (const std::uint64_t offset : {0u, 1024u, 2048u})
     for (int i = 0; i < 8; ++i) offsets += static_cast<char>(offset >> (8 * i));
   std::ofstream(shard + ".idx", std::ios::binary) << offsets;
   CHECK(penstock::webdataset(shard, penstock::energon_index).size() == 2);

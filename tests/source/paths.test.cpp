@@ -47,7 +47,7 @@ struct opened {
   std::function<std::uint64_t(const std::string& path)> size;
 };
 std::vector<opened> all_sources() {
-  constexpr auto none = ps::index_policy::transient;
+  static constexpr auto none = ps::index_policy::transient;
   return {
       {"webdataset", "a.tar", [](const auto& p) { return ps::webdataset(p, {.index = none}).size(); }},
       {"webdataset, a list", "a.tar",
