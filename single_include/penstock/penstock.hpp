@@ -1032,6 +1032,14 @@ class owned {
   T* object_ = nullptr;
 };
 
+/// A base of what is neither copied nor moved.
+class unmovable {
+ public:
+  unmovable() = default;
+  unmovable(const unmovable&) = delete;
+  unmovable& operator=(const unmovable&) = delete;
+};
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/base/prefetch_lines.hpp
@@ -3094,37 +3102,26 @@ using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::
 namespace penstock::inline v0_1 {
 
 namespace detail {
-template <class T, std::size_t Channels>
+template <class T, std::size_t Channels, fixed_string Name>
 struct channels_of {
   using value_type = T;
   static constexpr std::size_t channels = Channels;
+  static constexpr std::string_view format_name = name_of<Name>::value;
 };
 }  // namespace detail
 
 /// One channel of 8 bits: luma.
-struct gray8 : detail::channels_of<std::uint8_t, 1> {
-  static constexpr std::string_view format_name = "gray8";
-};
+struct gray8 : detail::channels_of<std::uint8_t, 1, "gray8"> {};
 /// Red, green and blue, 8 bits each.
-struct rgb8 : detail::channels_of<std::uint8_t, 3> {
-  static constexpr std::string_view format_name = "rgb8";
-};
+struct rgb8 : detail::channels_of<std::uint8_t, 3, "rgb8"> {};
 /// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
-struct rgba8 : detail::channels_of<std::uint8_t, 4> {
-  static constexpr std::string_view format_name = "rgba8";
-};
+struct rgba8 : detail::channels_of<std::uint8_t, 4, "rgba8"> {};
 /// One channel of 16 bits, in the order of bytes of this machine.
-struct gray16 : detail::channels_of<std::uint16_t, 1> {
-  static constexpr std::string_view format_name = "gray16";
-};
+struct gray16 : detail::channels_of<std::uint16_t, 1, "gray16"> {};
 /// Red, green and blue, 16 bits each, in the order of bytes of this machine.
-struct rgb16 : detail::channels_of<std::uint16_t, 3> {
-  static constexpr std::string_view format_name = "rgb16";
-};
+struct rgb16 : detail::channels_of<std::uint16_t, 3, "rgb16"> {};
 /// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
-struct rgba16 : detail::channels_of<std::uint16_t, 4> {
-  static constexpr std::string_view format_name = "rgba16";
-};
+struct rgba16 : detail::channels_of<std::uint16_t, 4, "rgba16"> {};
 
 /// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
 template <class F>
@@ -3249,9 +3246,186 @@ using tiff = tiff_as<rgb8>;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/detail/layout_stride.hpp
+// ---- penstock/core/random.hpp
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+/// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
+/// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
+/// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
+    const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
+    counter = {
+        static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+        static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    key[0] += 0x9e3779b9u;
+    key[1] += 0xbb67ae85u;
+  }
+  return counter;
+}
+
+/// Addressed random numbers: a draw depends on the address (seed, epoch, index, stream) and on how many were
+/// drawn at that address before, never on threads, ranks or what other samples drew.
+///
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; constructing one
+/// costs nothing, and four 32-bit words cost one Philox block (about 15 ns). The standard's distributions
+/// differ between standard libraries; `uniform` and `below` do not.
+class rng {
+ public:
+  using result_type = std::uint64_t;
+
+  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index,
+                std::uint64_t stream = 0) noexcept {
+    const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
+    key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
+    counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
+                static_cast<std::uint32_t>(index >> 32)};
+  }
+
+  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
+  [[nodiscard]] static constexpr result_type max() noexcept {
+    return std::numeric_limits<result_type>::max();
+  }
+
+  constexpr result_type operator()() noexcept {
+    if (used_ == 4) {
+      words_ = philox4x32_10(counter_, key_);
+      ++counter_[0];
+      used_ = 0;
+    }
+    const std::uint64_t low = words_[used_];
+    const std::uint64_t high = words_[used_ + 1];
+    used_ += 2;
+    return high << 32 | low;
+  }
+
+  /// A uniform integer in [0, n), without bias; 0 if n == 0. Source: Lemire, "Fast random integer generation
+  /// in an interval", 2019.
+  constexpr std::uint64_t below(std::uint64_t n) noexcept {
+    if (n == 0) return 0;
+    auto product = multiply((*this)(), n);
+    if (product.low < n) {
+      const std::uint64_t threshold = (0 - n) % n;
+      while (product.low < threshold) product = multiply((*this)(), n);
+    }
+    return product.high;
+  }
+
+  /// A real number in [0, 1) with 53 random bits.
+  constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
+  /// A real number in [low, high).
+  constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
+  /// True with probability p.
+  constexpr bool chance(double p) noexcept { return uniform() < p; }
+
+ private:
+  struct wide {
+    std::uint64_t high, low;
+  };
+  static constexpr wide multiply(std::uint64_t a, std::uint64_t b) noexcept {
+    const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+    const std::uint64_t low = a0 * b0, mid1 = a1 * b0, mid2 = a0 * b1;
+    const std::uint64_t carry = (low >> 32) + (mid1 & 0xffffffffu) + (mid2 & 0xffffffffu);
+    return {a1 * b1 + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32), a * b};
+  }
+
+  std::array<std::uint32_t, 4> counter_{};
+  std::array<std::uint32_t, 4> words_{};
+  std::array<std::uint32_t, 2> key_{};
+  std::uint32_t used_ = 4;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/call.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
+/// stage.
+struct key {
+  std::uint64_t hash = 0;
+  constexpr key() = default;
+  constexpr explicit key(std::string_view text) {
+    hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash |= 1;
+  }
+};
+
+/// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
+/// and random numbers that belong to this sample and this stage only.
+template <class Scratch>
+struct call {
+  position at;
+  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
+  std::uint64_t seed = 0;    ///< the pipeline's seed
+  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key; in
+                             ///< `map(f, g)` another one for each function that draws
+  Scratch& scratch;
+
+  /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
+  /// and after a restore.
+  [[nodiscard]] constexpr rng random() const noexcept {
+    return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
+  }
+};
+
+namespace detail {
+
+template <class T, class None>
+struct scratch_or : std::type_identity<None> {};
+template <class T, class None>
+  requires requires { typename T::scratch; }
+struct scratch_or<T, None> : std::type_identity<typename T::scratch> {};
+
+/// An empty type for each `T`, so that several of them take no room in one object.
+template <class T>
+struct nothing_for {};
+
+/// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
+/// of a value that is about to go is moved out of it.
+template <class M, class T, class V, class... More>
+constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (std::is_base_of_v<T, type>) {
+    if constexpr (std::is_function_v<M>)
+      return (std::forward<V>(value).*member)(std::forward<More>(more)...);
+    else if constexpr (std::is_lvalue_reference_v<V>)
+      return (value.*member);
+    else
+      return std::remove_cv_t<M>(std::forward<V>(value).*member);
+  } else if constexpr (requires { *value; }) {
+    return call_member(member, *std::forward<V>(value), std::forward<More>(more)...);
+  } else {
+    return call_member(member, value.get(), std::forward<More>(more)...);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/strided_view.hpp
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
 
 /// Whether `std::layout_stride` takes these strides: all are positive, and no two indexes reach one element.
 /// Strides that reach nothing, because their dimension has one element or the array has none, are replaced by
@@ -3282,15 +3456,7 @@ namespace penstock::inline v0_1::detail {
   return true;
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/strided_view.hpp
-
-#ifdef __cpp_lib_mdspan
-#include <mdspan>
-#endif
-
-namespace penstock::inline v0_1 {
+}  // namespace detail
 
 /// Whether an array with these strides is row-major without gaps, so that its elements form one span. An
 /// array without elements is dense.
@@ -3552,6 +3718,21 @@ class destination {
   memory_space space_ = memory_space::host;
   bool dense_ = true;
 };
+
+namespace detail {
+
+/// Lets an array write itself: by `write(data)` if the destination is dense, otherwise as a copy of what
+/// `finish()`
+/// returns.
+template <class T, class Write, class Finish>
+void write_or_copy(const destination<T>& into, Write&& write, Finish&& finish) {
+  if (into.dense())
+    write(into.data());
+  else
+    into.copy_from(finish());
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -4115,21 +4296,9 @@ namespace penstock::inline v0_1 {
 /// The scratch of codecs and stages that need none.
 struct no_scratch {};
 
-namespace detail {
-template <class T>
-struct scratch_of {
-  using type = no_scratch;
-};
-template <class T>
-  requires requires { typename T::scratch; }
-struct scratch_of<T> {
-  using type = typename T::scratch;
-};
-}  // namespace detail
-
 /// The per-worker memory of a codec or stage `T`: `T::scratch`, or nothing by default.
 template <class T>
-using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
+using scratch_of = typename detail::scratch_or<std::remove_cvref_t<T>, no_scratch>::type;
 
 /// A codec: `decode(bytes, scratch)` returns a value, a view into the scratch, or an unfinished expression.
 /// It is const and is called from many threads, each with its own scratch. Bad bytes throw
@@ -5408,10 +5577,8 @@ class npy_array {
   /// Writes `shape().elements()` values: one memcpy, or, for files of the other byte order, a pass that swaps
   /// the bytes.
   void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
+    detail::write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
   }
 
   /// A view of the values: in place if byte order and alignment allow it, otherwise of a copy in the worker's
@@ -6498,6 +6665,16 @@ struct image_job {
   image_size stored;
   orientation turn = orientation::upright;
   bool recover = false;
+};
+
+/// What the scratch of each codec has. A job is an `image_job`, or what is derived from one.
+template <fixed_string Codec, class Job = image_job>
+class decoder_scratch : public damage_count {
+ public:
+  static constexpr std::string_view codec = name_of<Codec>::value;
+  using job_type = Job;
+
+  image_scratch image;  ///< room for pixels
 };
 
 /// A lazy image of stored pixels that are turned when they are shown. `Scratch` is a codec's:
@@ -9217,167 +9394,6 @@ struct kept_counters {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/random.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
-/// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
-[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-/// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
-/// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(
-    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
-    const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
-    counter = {
-        static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
-        static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
-    key[0] += 0x9e3779b9u;
-    key[1] += 0xbb67ae85u;
-  }
-  return counter;
-}
-
-/// Addressed random numbers: a draw depends on the address (seed, epoch, index, stream) and on how many were
-/// drawn at that address before, never on threads, ranks or what other samples drew.
-///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; constructing one
-/// costs nothing, and four 32-bit words cost one Philox block (about 15 ns). The standard's distributions
-/// differ between standard libraries; `uniform` and `below` do not.
-class rng {
- public:
-  using result_type = std::uint64_t;
-
-  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index,
-                std::uint64_t stream = 0) noexcept {
-    const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
-    key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
-    counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
-                static_cast<std::uint32_t>(index >> 32)};
-  }
-
-  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
-  [[nodiscard]] static constexpr result_type max() noexcept {
-    return std::numeric_limits<result_type>::max();
-  }
-
-  constexpr result_type operator()() noexcept {
-    if (used_ == 4) {
-      words_ = philox4x32_10(counter_, key_);
-      ++counter_[0];
-      used_ = 0;
-    }
-    const std::uint64_t low = words_[used_];
-    const std::uint64_t high = words_[used_ + 1];
-    used_ += 2;
-    return high << 32 | low;
-  }
-
-  /// A uniform integer in [0, n), without bias; 0 if n == 0. Source: Lemire, "Fast random integer generation
-  /// in an interval", 2019.
-  constexpr std::uint64_t below(std::uint64_t n) noexcept {
-    if (n == 0) return 0;
-    auto product = multiply((*this)(), n);
-    if (product.low < n) {
-      const std::uint64_t threshold = (0 - n) % n;
-      while (product.low < threshold) product = multiply((*this)(), n);
-    }
-    return product.high;
-  }
-
-  /// A real number in [0, 1) with 53 random bits.
-  constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
-  /// A real number in [low, high).
-  constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
-  /// True with probability p.
-  constexpr bool chance(double p) noexcept { return uniform() < p; }
-
- private:
-  struct wide {
-    std::uint64_t high, low;
-  };
-  static constexpr wide multiply(std::uint64_t a, std::uint64_t b) noexcept {
-    const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-    const std::uint64_t low = a0 * b0, mid1 = a1 * b0, mid2 = a0 * b1;
-    const std::uint64_t carry = (low >> 32) + (mid1 & 0xffffffffu) + (mid2 & 0xffffffffu);
-    return {a1 * b1 + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32), a * b};
-  }
-
-  std::array<std::uint32_t, 4> counter_{};
-  std::array<std::uint32_t, 4> words_{};
-  std::array<std::uint32_t, 2> key_{};
-  std::uint32_t used_ = 4;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/call.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
-/// stage.
-struct key {
-  std::uint64_t hash = 0;
-  constexpr key() = default;
-  constexpr explicit key(std::string_view text) {
-    hash = 0xcbf29ce484222325u;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    hash |= 1;
-  }
-};
-
-/// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
-/// and random numbers that belong to this sample and this stage only.
-template <class Scratch>
-struct call {
-  position at;
-  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
-  std::uint64_t seed = 0;    ///< the pipeline's seed
-  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key; in
-                             ///< `map(f, g)` another one for each function that draws
-  Scratch& scratch;
-
-  /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
-  /// and after a restore.
-  [[nodiscard]] constexpr rng random() const noexcept {
-    return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
-  }
-};
-
-namespace detail {
-
-/// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
-/// of a value that is about to go is moved out of it.
-template <class M, class T, class V, class... More>
-constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
-  using type = std::remove_cvref_t<V>;
-  if constexpr (std::is_base_of_v<T, type>) {
-    if constexpr (std::is_function_v<M>)
-      return (std::forward<V>(value).*member)(std::forward<More>(more)...);
-    else if constexpr (std::is_lvalue_reference_v<V>)
-      return (value.*member);
-    else
-      return std::remove_cv_t<M>(std::forward<V>(value).*member);
-  } else if constexpr (requires { *value; }) {
-    return call_member(member, *std::forward<V>(value), std::forward<More>(more)...);
-  } else {
-    return call_member(member, value.get(), std::forward<More>(more)...);
-  }
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/collate.hpp
 
 namespace penstock::inline v0_1 {
@@ -9998,18 +10014,11 @@ namespace detail {
 template <class T>
 T no_value();
 
-template <class T>
-struct stage_scratch {
-  struct type {};
-};
-template <class T>
-  requires requires { typename T::scratch; }
-struct stage_scratch<T> {
-  using type = typename T::scratch;
-};
+template <class Stage>
+using stage_scratch = typename scratch_or<Stage, nothing_for<Stage>>::type;
 
 template <class Stage>
-using call_for = call<typename stage_scratch<Stage>::type>;
+using call_for = call<stage_scratch<Stage>>;
 
 /// The element type after a value stage.
 template <class Stage, class In>
@@ -10816,7 +10825,7 @@ namespace penstock::inline v0_1 {
 
 /// Values of different lengths, stored sample after sample: a range of spans, one per sample.
 template <class T>
-class basic_ragged_view {
+class basic_ragged_view : public std::ranges::view_base {
  public:
   /// Dereferences to a `std::span<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_ragged_view>;
@@ -10858,7 +10867,7 @@ class basic_ragged_view {
 /// Arrays zero-padded to the longest along their first dimension: a range of spans, one per sample, without
 /// the padding.
 template <class T>
-class basic_padded_view {
+class basic_padded_view : public std::ranges::view_base {
  public:
   /// Dereferences to a `std::span<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_padded_view>;
@@ -10904,7 +10913,7 @@ class basic_padded_view {
 /// Arrays of unequal shapes, such as images, in one block of equal slots: a range of strided views, one per
 /// sample, without the padding. Each begins at the first element of its slot.
 template <class T>
-class basic_padded_arrays_view {
+class basic_padded_arrays_view : public std::ranges::view_base {
  public:
   /// Dereferences to a `strided_view<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_padded_arrays_view>;
@@ -10946,15 +10955,9 @@ class basic_padded_arrays_view {
 template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_ragged_view<T>> = true;
 template <class T>
-constexpr bool std::ranges::enable_view<penstock::basic_ragged_view<T>> = true;
-template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_view<T>> = true;
 template <class T>
-constexpr bool std::ranges::enable_view<penstock::basic_padded_view<T>> = true;
-template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_arrays_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::basic_padded_arrays_view<T>> = true;
 
 // ---- penstock/core/version.hpp
 
@@ -15350,7 +15353,7 @@ concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_
   { s.size(id) } -> std::same_as<std::uint64_t>;
   { s.version(id) } -> std::same_as<object_version>;
   s.read(id, n, into);
-};
+} && !requires { typename S::viewed_session; };  // a `session_view` knows what it can when the program runs
 
 /// A session that can read many ranges at once while the calling threads do other work.
 ///   read_many(requests, listener)   starts all the reads, in any order, and returns without waiting for them. Does not
@@ -16159,15 +16162,12 @@ struct reader_place : position {
   constexpr operator std::uint64_t() const noexcept { return index; }  // NOLINT(google-explicit-constructor)
 };
 
+struct no_scout {};
 template <class Reader>
-struct scout_for {
-  struct type {};
-};
+struct scout_for : std::type_identity<no_scout> {};
 template <class Reader>
   requires requires { typename Reader::scout; }
-struct scout_for<Reader> {
-  using type = typename Reader::scout;
-};
+struct scout_for<Reader> : std::type_identity<typename Reader::scout> {};
 
 }  // namespace detail
 
@@ -16732,12 +16732,10 @@ class sample_cache_node {
   template <class V>
   [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
                                  form& passing) const {
-    if (table_->full())
-      table_->pass(source.index);
-    else
-      made = std::make_unique<form>();
+    if (!table_->full()) made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
+    if (!made) table_->pass(source.index);
     return into;
   }
   /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
@@ -16920,7 +16918,7 @@ template <class Up, class Stage>
 struct stage_node {
   struct worker {
     typename Up::worker up;
-    [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
+    [[no_unique_address]] detail::stage_scratch<Stage> own;
     [[no_unique_address]] stage_cost cost;
 
     /// So that this is no aggregate: Clang 16 initialises one whose members have the attribute through a
@@ -24115,51 +24113,19 @@ namespace penstock::inline v0_1 {
 
 /// Values of different lengths, back to back: a range of `std::span<const T>`, one per sample.
 template <class T>
-class ragged_view : public basic_ragged_view<const T> {
- public:
-  using basic_ragged_view<const T>::basic_ragged_view;
-  ragged_view() = default;
-  /// Converts from a writable view.
-  ragged_view(const basic_ragged_view<T>& writes) noexcept : basic_ragged_view<const T>(writes) {}
-};
+using ragged_view = basic_ragged_view<const T>;
 
 /// Arrays padded with zeros to the longest along their first dimension: a range of `std::span<const T>`, one
 /// per sample, without the padding.
 template <class T>
-class padded_view : public basic_padded_view<const T> {
- public:
-  using basic_padded_view<const T>::basic_padded_view;
-  padded_view() = default;
-  /// Converts from a writable view.
-  padded_view(const basic_padded_view<T>& writes) noexcept : basic_padded_view<const T>(writes) {}
-};
+using padded_view = basic_padded_view<const T>;
 
 /// Arrays of unequal shapes in one block of equal slots: a range of `strided_view<const T>`, one per sample,
 /// without the padding.
 template <class T>
-class padded_arrays_view : public basic_padded_arrays_view<const T> {
- public:
-  using basic_padded_arrays_view<const T>::basic_padded_arrays_view;
-  padded_arrays_view() = default;
-  /// Converts from a writable view.
-  padded_arrays_view(const basic_padded_arrays_view<T>& writes) noexcept
-      : basic_padded_arrays_view<const T>(writes) {}
-};
+using padded_arrays_view = basic_padded_arrays_view<const T>;
 
 }  // namespace penstock::inline v0_1
-
-template <class T>
-constexpr bool std::ranges::enable_borrowed_range<penstock::ragged_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::ragged_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_borrowed_range<penstock::padded_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::padded_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_borrowed_range<penstock::padded_arrays_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::padded_arrays_view<T>> = true;
 
 // ---- penstock/run/block/flexible_values.hpp
 
@@ -26089,6 +26055,8 @@ class object_bytes {
 /// itself. Threads and errors: those of the session.
 class session_view {
  public:
+  using viewed_session = void;
+
   template <class S>
     requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
   session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
@@ -27613,13 +27581,7 @@ class home_process {
   unsigned char* mark_ = nullptr;  // 0 in a child
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/home_process.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
+inline home_process::home_process() noexcept : id_(::getpid()) {
 #ifdef MADV_WIPEONFORK
   const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -27633,11 +27595,11 @@ PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
 #endif
 }
 
-PENSTOCK_INLINE home_process::~home_process() {
+inline home_process::~home_process() {
   if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
 }
 
-PENSTOCK_INLINE void home_process::refuse() {
+inline void home_process::refuse() {
   throw error(errc::argument,
               "this run was opened before fork(), and its workers are in the parent; open the plan in the "
               "child as well, or fork first");
@@ -27992,11 +27954,8 @@ namespace penstock::inline v0_1 {
 
 /// A thread that runs one member function and is joined on destruction. Not std::jthread, which instantiates
 /// a hundred functions for everything that it may run.
-class joined_thread {
+class joined_thread : detail::unmovable {
  public:
-  joined_thread() = default;
-  joined_thread(const joined_thread&) = delete;
-  joined_thread& operator=(const joined_thread&) = delete;
   ~joined_thread() { join(); }
 
   /// Calls `(object.*Member)()`, which must not throw. Throws std::system_error if no thread can be created.
@@ -34225,12 +34184,10 @@ namespace detail {
 /// The right to make one file, which one thread of one process on the machine holds at a time. The lock
 /// ends with the process, however that ends. The file is renamed into place, so a file system without locks
 /// costs duplicate work and nothing else.
-class making_lock {
+class making_lock : unmovable {
  public:
   /// Waits for the others.
   explicit making_lock(const std::string& path);
-  making_lock(const making_lock&) = delete;
-  making_lock& operator=(const making_lock&) = delete;
   ~making_lock();
 
  private:
@@ -41262,7 +41219,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Something for each source of a `mix`.
+/// A list that `mix` is told: a number for each source, or knots.
 template <class T>
 class for_each_source {
  public:
@@ -41297,14 +41254,10 @@ struct weight_knot {
 /// return to 0 after they have given samples. A weight of 1e-6 is nearly 0 and always allowed.
 ///
 ///     auto slowly = mix(weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}}), web, books);
-class weight_schedule {
+class weight_schedule : detail::for_each_source<weight_knot> {
  public:
-  weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}
-  explicit weight_schedule(std::vector<weight_knot> knots) : knots_(std::move(knots)) {}
-  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return knots_; }
-
- private:
-  std::vector<weight_knot> knots_;
+  using for_each_source::for_each_source;
+  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return values(); }
 };
 
 /// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,
@@ -46691,6 +46644,13 @@ inline bool stays_in_folder(std::string_view path) noexcept {
   return true;
 }
 
+/// The largest description of a folder that is read.
+inline constexpr std::uint64_t max_description_bytes = 256_MiB;
+inline void check_index_size(std::uint64_t bytes) {
+  if (bytes > max_description_bytes)
+    throw error(errc::limit, {"an index of ", bytes, " bytes; the limit is 256 MiB"});
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/files/whole_file.hpp
@@ -46699,11 +46659,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
-class regular_file {
+class regular_file : unmovable {
  public:
   explicit regular_file(const std::string& path);
-  regular_file(const regular_file&) = delete;
-  regular_file& operator=(const regular_file&) = delete;
   ~regular_file();
 
   [[nodiscard]] int number() const noexcept { return number_; }
@@ -52946,10 +52904,41 @@ inline constexpr detail::concat_fn concat{};
 namespace penstock::inline v0_1 {
 
 struct webdataset_options;
+struct tfrecord_options;
+class index_policy;
+class own_index_policy;
+class foreign_index_policy;
 
 namespace detail {
 struct foreign_index;
+struct known_shards;
+struct tf_layout;
+class open_indexes;
 enum class own_index_use : unsigned char { cache, keep, transient, require, none };
+
+/// What the three kinds of policies have. None is another's base: so `?:` finds the type that both have.
+class index_choice {
+ public:
+  friend constexpr bool operator==(index_choice, index_choice) = default;
+
+  /// The options of `webdataset` and of `tfrecord` with this policy.
+  operator webdataset_options() const;
+  operator tfrecord_options() const;
+
+ private:
+  friend index_policy;
+  friend own_index_policy;
+  friend foreign_index_policy;
+  friend known_shards;
+  friend open_indexes;
+  friend tf_layout;
+
+  constexpr index_choice(own_index_use own, const foreign_index* foreign) noexcept
+      : foreign_(foreign), own_(own) {}
+
+  const foreign_index* foreign_;
+  own_index_use own_;
+};
 }  // namespace detail
 
 /// How a source obtains the indexes of its shards.
@@ -52972,7 +52961,9 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// errc::format with the names of both files. The resulting index stays in memory: no file is written.
 /// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
 /// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
-/// what was made is kept as `cache` says.
+/// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes
+/// one such policy, and only after one of the four above. After `require`, the other program's index must do,
+/// and what was made of it for a file stays in memory.
 ///
 /// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
 /// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
@@ -52980,35 +52971,51 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
 /// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
 /// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
-/// nothing. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
-/// made again; none is ever deleted, and you may delete any at any time.
-class index_policy {
+/// nothing; what it took from the store is in the folder, too. A store that gives objects no stamp gets no
+/// files in the folder. A file there that is damaged is made again; none is ever deleted, and you may delete
+/// any at any time.
+class index_policy : public detail::index_choice {
  public:
-  static const index_policy cache, keep, transient, require;
+  static const own_index_policy cache, keep, transient, require;
 
-  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
-  [[nodiscard]] constexpr index_policy or_else(index_policy other) const noexcept {
-    return index_policy(own_, other.foreign_);
-  }
-  friend constexpr bool operator==(index_policy, index_policy) = default;
-
-  constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
-      : foreign_(foreign), own_(own) {}
-  [[nodiscard]] constexpr detail::own_index_use own() const noexcept { return own_; }
-  [[nodiscard]] constexpr const detail::foreign_index* foreign() const noexcept { return foreign_; }
-
-  /// The options of `webdataset` with this policy.
-  operator webdataset_options() const;
+  /// `cache`.
+  constexpr index_policy() noexcept : index_choice(detail::own_index_use::cache, nullptr) {}
+  constexpr index_policy(own_index_policy own) noexcept;
+  constexpr index_policy(foreign_index_policy other) noexcept;
 
  private:
-  const detail::foreign_index* foreign_;
-  detail::own_index_use own_;
+  friend index_choice;
+  friend own_index_policy;
+  explicit constexpr index_policy(index_choice of) noexcept : index_choice(of) {}
 };
 
-inline constexpr index_policy index_policy::cache{detail::own_index_use::cache, nullptr};
-inline constexpr index_policy index_policy::keep{detail::own_index_use::keep, nullptr};
-inline constexpr index_policy index_policy::transient{detail::own_index_use::transient, nullptr};
-inline constexpr index_policy index_policy::require{detail::own_index_use::require, nullptr};
+/// The policy of another program's indexes alone: `dali_index` or `energon_index`.
+class foreign_index_policy : public detail::index_choice {
+ public:
+  explicit constexpr foreign_index_policy(const detail::foreign_index& file) noexcept
+      : index_choice(detail::own_index_use::none, &file) {}
+};
+
+/// A policy of Penstock's indexes alone: `index_policy::cache`, `keep`, `transient` or `require`.
+class own_index_policy : public detail::index_choice {
+ public:
+  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
+  [[nodiscard]] constexpr index_policy or_else(foreign_index_policy other) const noexcept {
+    return index_policy(index_choice(own_, other.foreign_));
+  }
+
+ private:
+  friend index_policy;
+  explicit constexpr own_index_policy(detail::own_index_use own) noexcept : index_choice(own, nullptr) {}
+};
+
+constexpr index_policy::index_policy(own_index_policy own) noexcept : index_choice(own) {}
+constexpr index_policy::index_policy(foreign_index_policy other) noexcept : index_choice(other) {}
+
+inline constexpr own_index_policy index_policy::cache{detail::own_index_use::cache};
+inline constexpr own_index_policy index_policy::keep{detail::own_index_use::keep};
+inline constexpr own_index_policy index_policy::transient{detail::own_index_use::transient};
+inline constexpr own_index_policy index_policy::require{detail::own_index_use::require};
 
 /// What a source does with a shard that is cut off or damaged, which shows when its index is made.
 ///
@@ -54516,11 +54523,19 @@ PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
   return cache.empty() ? cache : cache + "penstock/indexes/";
 }
 
+// Without links, if the shard can be reached.
+PENSTOCK_INLINE std::string whole_path(const std::string& shard) {
+  using allocated = std::unique_ptr<char, void (*)(void*)>;
+  if (const allocated real(::realpath(shard.c_str(), nullptr), &std::free); real) return real.get();
+  if (shard.starts_with('/')) return shard;
+  const allocated here(::getcwd(nullptr, 0), &std::free);
+  return here ? std::string(here.get()) + "/" + shard : shard;
+}
+
 PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
   const std::string folder = index_folder(chosen);
   if (folder.empty()) return {};
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(shard.c_str(), nullptr), &std::free);
-  const std::string_view whole = real ? real.get() : std::string_view(shard);
+  const std::string whole = whole_path(shard);
   // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
   // again.
   const std::uint64_t one = fingerprint().add("index", whole).value();
@@ -54903,9 +54918,11 @@ inline constexpr foreign_index dali_file{"DALI", {".idx", true}, &index_from_dal
 ///     auto any = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
 ///
 /// Version v1.2 names all members, so only a few headers are read: the first, the last and 62 between them,
-/// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared.
+/// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared, after
+/// `or_else`, too. What `index_policy::cache.or_else(dali_index)` made from DALI's index and has compared is
+/// kept as an index of Penstock's, and DALI's is not asked again.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc.
-inline constexpr index_policy dali_index{detail::own_index_use::none, &detail::dali_file};
+inline constexpr foreign_index_policy dali_index{detail::dali_file};
 
 }  // namespace penstock::inline v0_1
 
@@ -55008,34 +55025,55 @@ class dataset_listing {
   detail::table_mark table_;
 };
 
+namespace detail {
+template <class T>
+concept some_variant = requires { std::variant_size<T>::value; };
+}  // namespace detail
+
 /// A format that `dataset` can find. To add one, write a class beside its source:
 ///
 ///   name                  its source's name, such as "mds"; the class is called `mds_format`
-///   sources               a std::variant of the sources it makes of a path; one, or one for each type of number
 ///   look(listing)         how well it explains what is there; reads at most what belongs to a description
-///   open(listing)         makes the source; only called if it fits best
+///   open(listing)         makes the source, a std::variant of one, or of one for each type of number; only called
+///                         if it fits best
 ///
 /// It may have data members, options that the source is made with.
 template <class F>
 concept dataset_format = std::copy_constructible<F> && requires(const F& f, const dataset_listing& there) {
-  typename F::sources;
   { F::name } -> std::convertible_to<std::string_view>;
   { f.look(there) } -> std::same_as<format_fit>;
-  { f.open(there) } -> std::same_as<typename F::sources>;
+  { f.open(there) } -> detail::some_variant;
 };
 
 /// A format whose files can lie in a storage:
 ///
-///   stored_sources<S>     a std::variant of the sources it makes of a storage
-///   open_in(where, listing)
+///   open_in(where, listing)     makes the source of a storage, a std::variant as that of `open`
 template <class F, class Storage>
 concept stored_format =
     dataset_format<F> && requires(const F& f, Storage where, const dataset_listing& there) {
-      typename F::template stored_sources<Storage>;
-      { f.open_in(where, there) } -> std::same_as<typename F::template stored_sources<Storage>>;
+      { f.open_in(where, there) } -> detail::some_variant;
     };
 
 namespace detail {
+
+/// The types of numbers of a format: those it was given, or `Default`.
+template <class Default, class... Ts>
+struct number_types {
+  using type = pack<Ts...>;
+};
+template <class Default>
+struct number_types<Default> {
+  using type = Default;
+};
+
+template <class List, template <class, class> class Source, class Storage>
+struct sources_of_types;
+template <class... Ts, template <class, class> class Source, class Storage>
+struct sources_of_types<pack<Ts...>, Source, Storage> {
+  using type = std::variant<Source<Ts, Storage>...>;
+};
+
+using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
 struct format_candidate {
   std::string_view name;
@@ -56412,10 +56450,8 @@ class stored_array : public Shape {
 
   /// Reads the values into their destination.
   void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
+    write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
   }
   /// A view of the values: in place if the session has views and the values are aligned and in this
   /// machine's byte order, otherwise of a copy in the worker's scratch.
@@ -56489,8 +56525,6 @@ class coming_samples {
   const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
   [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
   [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
   /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
   /// kept in memory, or are in the file of the sample before them.
   [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
@@ -56611,17 +56645,6 @@ class record_reader {
     if (index >= files_->shards.samples()) return;  // told when it is asked for
     const manifest::place place = files_->shards.locate(index);
     kept_.ranges(session_, files_->object(place.shard), place, sink);
-  }
-  /// Those of `count` consecutive samples.
-  template <class Sink>
-  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-    while (count != 0) {
-      const manifest::place place = files_->locate(index);
-      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
-      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
-      index += here;
-      count -= here;
-    }
   }
   /// Loads the missing indexes of the samples' files, several at once.
   void get_ready(std::span<const position> samples) const
@@ -57806,10 +57829,8 @@ class idx_row {
 
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
   void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
+    detail::write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
   }
   /// A view of the values: in the file if they are bytes, otherwise in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
@@ -58589,14 +58610,7 @@ inline void check_npy_rows(const npy_header& header, npy_type wanted) {
   return {header.shape, begin + header.data_offset, begin + 8, swapped};
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/npy_rows.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
+/// The files of `npy_rows`.
 template <class T>
 struct npy_format {
   static constexpr std::string_view source_name = "npy_rows", holder = "this npy file";
@@ -58609,7 +58623,11 @@ struct npy_format {
   }
 };
 
-}  // namespace detail
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/npy_rows.hpp
+
+namespace penstock::inline v0_1 {
 
 /// The source that `npy_rows` makes of npy files.
 template <class T, storage Storage, std::uint64_t... Lengths>
@@ -59047,32 +59065,6 @@ template <class T, std::uint64_t... Lengths>
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/format_types.hpp
-
-/// What formats of numbers have in common: a source for each type.
-namespace penstock::inline v0_1::detail {
-
-/// The types of numbers of a format: those it was given, or `Default`.
-template <class Default, class... Ts>
-struct number_types {
-  using type = pack<Ts...>;
-};
-template <class Default>
-struct number_types<Default> {
-  using type = Default;
-};
-
-template <class List, template <class, class> class Source, class Storage>
-struct sources_of_types;
-template <class... Ts, template <class, class> class Source, class Storage>
-struct sources_of_types<pack<Ts...>, Source, Storage> {
-  using type = std::variant<Source<Ts, Storage>...>;
-};
-
-using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/idx_listing.hpp
 
@@ -60424,10 +60416,11 @@ struct known_shards : known_files {
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
-  /// wrong with the shard, if what is there may be taken.
+  /// Gets the index of a shard according to the policy: from the store, or by building it. `own`: the state
+  /// of the file that may hold it. `damage`: what was wrong with the shard, if what is there may be taken.
   [[nodiscard]] shared<const buffer> build(session_view session, sidecar_objects& near, std::size_t shard,
-                                           const std::string& name, shard_damage& damage) const;
+                                           const std::string& name, index_state own,
+                                           shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
   /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
@@ -60570,7 +60563,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // First find the existing indexes: a few system calls per shard, so threads pay off only for many
   // shards, unless it takes a request to know that a shard is the same.
   std::vector<index_header> headers(names.size());
-  std::vector<std::size_t> found(names.size(), 0);
+  std::vector<index_state> states(names.size(), index_state::missing);
   const std::size_t lookers =
       distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
@@ -60580,9 +60573,9 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
       if (state == index_state::good &&
           ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
         state = index_state::stale;
-      found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
-      if (found[i] != 0) return;
+      if (state != index_state::missing) states[i] = state;
+      if (state == index_state::good) return;
       if (rules.policy == index_policy::require && local)
         throw index_required(path, names[i], to_text(state), errc::missing);
     }
@@ -60590,12 +60583,12 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // Then get the missing ones: from the store, or by a pass over the headers of the shard.
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (found[i] == 0) missing.push_back(i);
+    if (states[i] != index_state::good) missing.push_back(i);
   }
   std::vector<shard_damage> found_damages(missing.size());
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
+    shared<const buffer> built = build(session, near, i, names[i], states[i], found_damages[m]);
     headers[i] = *index_header::load(built->view());
     versions[i] = {headers[i].shard_size, headers[i].shard_stamp};
     if (!keep(names[i], versions[i], *built, found_damages[m])) in_memory[i] = std::move(built);
@@ -60700,17 +60693,17 @@ PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, ses
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
-                                                         shard_damage& damage) const {
+                                                         index_state own, shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  const foreign_index* const other = rules.policy.foreign();
+  const foreign_index* const other = rules.policy.foreign_;
   const auto translated = [&] {
     return made(other->build(*other,
                              {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
                              local ? nullptr : &near));
   };
-  if (rules.policy.own() == own_index_use::none) return translated();
-  std::string why = to_text(index_state::missing);
+  if (rules.policy.own_ == own_index_use::none) return translated();
+  std::string why = to_text(own);
   if (!local) {
     if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
@@ -60718,8 +60711,9 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
       return translated();
     } catch (const error& e) {
       if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
+      append(why, {"; ", e.message()});
     }
-  if (rules.policy.own() == own_index_use::require)
+  if (rules.policy.own_ == own_index_use::require)
     throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
@@ -60729,18 +60723,18 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (rules.policy.own() == own_index_use::none) return {};
+  if (rules.policy.own_ == own_index_use::none) return {};
   if (!local) return {store->kept_path(rules.folder, name, shard)};
-  if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
+  if (rules.policy.own_ != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (const own_index_use own = rules.policy.own();
-      own == own_index_use::none || own == own_index_use::transient)
-    return false;
+  const own_index_use own = rules.policy.own_;
+  if (own == own_index_use::none || own == own_index_use::transient) return false;
+  if (own == own_index_use::require && local) return false;  // that of another program stays the only one
   const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
@@ -60752,7 +60746,7 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const own_index_use own = rules.policy.own();
+  const own_index_use own = rules.policy.own_;
   const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -60827,8 +60821,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy.own() == own_index_use::none) {
-    index = set_->rules.policy.foreign()->file.of(name);
+  if (set_->rules.policy.own_ == own_index_use::none) {
+    index = set_->rules.policy.foreign_->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -60857,15 +60851,18 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   const object_version version = set_->versions[shard];
   const std::vector<std::string> files = set_->index_files(entry.name, version);
   std::string believed;  // the file whose header the plan has
+  index_state state = index_state::missing;
   for (const std::string& path : files) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
-    if (believed.empty() && peek_index(path, version).first == index_state::good) believed = path;
+    const index_state seen = peek_index(path, version).first;
+    if (believed.empty() && seen == index_state::good) believed = path;
+    if (seen != index_state::missing) state = seen == index_state::good ? index_state::damaged : seen;
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
   shard_damage damage;
-  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, state, damage);
   const bool kept = set_->keep(entry.name, version, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
@@ -60946,16 +60943,14 @@ class open_shards {
   [[nodiscard]] std::string key(Session& session, const manifest::place& place) const {
     return Show::key(files_->path(place.shard), indexes_.get(session, place.shard), place.sample);
   }
-  /// The ranges of the used members of a sample, or of `count` consecutive ones of its shard: one for each
-  /// run of adjacent members.
+  /// The ranges of the used members of a sample: one for each run of adjacent members.
   template <class Sink>
-  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink,
-              std::uint64_t count = 1) const {
+  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink) const {
     if constexpr (requires { sink.unknown(); })
       if (indexes_.find(place.shard) == nullptr) return sink.unknown();
     const shard_index& tables = indexes_.get(session, place.shard);
     tables.runs_of_used(
-        tables.first_member(place.sample), tables.end_member(place.sample + count - 1),
+        tables.first_member(place.sample), tables.end_member(place.sample),
         [&](std::uint64_t begin, std::uint64_t end) { sink(session, object, begin, end - begin); });
   }
   /// Prefetches what says where the sample's members begin in the index.
@@ -61024,9 +61019,9 @@ struct webdataset_options {
   bool skip_apple_double = true;
 };
 
-inline index_policy::operator webdataset_options() const { return {.index = *this}; }
-
 namespace detail {
+
+inline index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
 
 template <storage Storage>
 [[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
@@ -61181,25 +61176,24 @@ struct stored_tokens {
 }  // namespace detail
 
 /// Tar archives, recognised by the checksum of the first header, or compressed and called `*.tar.*` or
-/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it.
+/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it. Options of
+/// your own replace those that also look for DALI's indexes: `{.options = {.index =
+/// index_policy::cache.or_else(dali_index), .threads = 4}}`.
 template <unpacker... Unpack>
 struct webdataset_format {
   static constexpr std::string_view name = "webdataset";
-  using sources = std::variant<webdataset<file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<webdataset<Storage>>;
 
   webdataset_options options = index_policy::cache.or_else(dali_index);
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_tar); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<webdataset<file>> open(const dataset_listing& there) const {
     std::vector<std::string> paths = there.paths_of(&detail::is_tar);
     if constexpr (sizeof...(Unpack) != 0) paths = unpacked<Unpack...>(paths, copies);
     return webdataset<file>(std::move(paths), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<webdataset<Storage>> open_in(Storage where, const dataset_listing&) const {
     return webdataset<Storage>(std::move(where), options);
   }
 };
@@ -61209,20 +61203,17 @@ struct webdataset_format {
 template <unpacker... Unpack>
 struct arrow_ipc_format {
   static constexpr std::string_view name = "arrow_ipc";
-  using sources = std::variant<arrow_ipc_source<mapped_file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<arrow_ipc_source<Storage>>;
 
   arrow_ipc_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_arrow);
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<arrow_ipc_source<mapped_file>> open(const dataset_listing& there) const {
     return arrow_ipc<Unpack...>(detail::paths_of_arrow(there), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<arrow_ipc_source<Storage>> open_in(Storage where, const dataset_listing&) const {
     return arrow_ipc<Unpack...>(std::move(where), options);
   }
 };
@@ -61230,18 +61221,15 @@ struct arrow_ipc_format {
 /// FFCV's files, recognised by their version and the size of their pages.
 struct ffcv_format {
   static constexpr std::string_view name = "ffcv";
-  using sources = std::variant<ffcv_source<file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<ffcv_source<Storage>>;
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_ffcv);
   }
-  [[nodiscard]] static sources open(const dataset_listing& there) {
+  [[nodiscard]] static std::variant<ffcv_source<file>> open(const dataset_listing& there) {
     return ffcv(file(there.paths_of(&detail::is_ffcv)));
   }
   template <storage Storage>
-  [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing&) {
+  [[nodiscard]] static std::variant<ffcv_source<Storage>> open_in(Storage where, const dataset_listing&) {
     return ffcv(std::move(where));
   }
 };
@@ -61253,11 +61241,10 @@ struct npy_rows_format {
   using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
   template <storage Storage>
   using stored_sources = typename detail::sources_of_types<types, detail::npy_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "npy_rows";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npy); }
-  [[nodiscard]] static sources open(const dataset_listing& there) {
+  [[nodiscard]] static stored_sources<mapped_file> open(const dataset_listing& there) {
     return open_in(mapped_file(there.paths_of(&detail::is_npy)), there);
   }
   template <storage Storage>
@@ -61276,13 +61263,12 @@ struct npz_rows_format {
   using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
   template <storage Storage>
   using stored_sources = typename detail::sources_of_types<types, detail::npz_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "npz_rows";
 
   std::string array = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npz); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_npz)), there);
   }
   template <storage Storage>
@@ -61327,7 +61313,6 @@ struct tokens_format {
   using types = typename detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>::type;
   template <storage Storage>
   using stored_sources = typename detail::sources_of_types<types, detail::token_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "tokens";
 
   token_windows window = {};
@@ -61335,7 +61320,7 @@ struct tokens_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::look_for_tokens(there);
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
     return open_in(mapped_file(detail::paths_of_tokens(there)), there);
   }
   template <storage Storage>
@@ -61356,30 +61341,26 @@ struct tokens_format {
 /// Folders of JPEG, PNG, WebP, GIF, AVIF and TIFF files, in folders that are their classes or in none.
 struct directory_format {
   static constexpr std::string_view name = "directory";
-  using sources = std::variant<directory>;
 
   [[nodiscard]] static format_fit look(const dataset_listing& there);
-  [[nodiscard]] static sources open(const dataset_listing& there);
+  [[nodiscard]] static std::variant<directory> open(const dataset_listing& there);
 };
 
 /// JSON lines, recognised by two lines that are objects or lists, or one in a file called `*.jsonl` or
 /// `*.ndjson`; and, where nothing else fits, other text.
 struct lines_format {
   static constexpr std::string_view name = "lines";
-  using sources = std::variant<line_source<mapped_file>>;
-  template <storage Storage>
-    requires(all_mapped<typename Storage::session>())
-  using stored_sources = std::variant<line_source<Storage>>;
 
   lines_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return detail::look_for_lines(there); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<line_source<mapped_file>> open(const dataset_listing& there) const {
     return lines(detail::paths_of_lines(there), detail::options_of_lines(there, options));
   }
   template <storage Storage>
     requires(all_mapped<typename Storage::session>())
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] std::variant<line_source<Storage>> open_in(Storage where,
+                                                           const dataset_listing& there) const {
     return lines(std::move(where), detail::options_of_lines(there, options));
   }
 };
@@ -61588,7 +61569,7 @@ PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) 
   return format_fit::none;
 }
 
-PENSTOCK_INLINE directory_format::sources directory_format::open(const dataset_listing& there) {
+PENSTOCK_INLINE std::variant<directory> directory_format::open(const dataset_listing& there) {
   return directory(there.path(),
                    {.extensions = {"jpg", "jpeg", "png", "webp", "gif", "avif", "tif", "tiff"}});
 }
@@ -61651,12 +61632,13 @@ struct sources_of_format {
 };
 template <class Format>
 struct sources_of_format<Format, void> {
-  using type = typename Format::sources;
+  using type = decltype(std::declval<const Format&>().open(std::declval<const dataset_listing&>()));
 };
 template <class Format, class Storage>
   requires stored_format<Format, Storage>
 struct sources_of_format<Format, Storage> {
-  using type = typename Format::template stored_sources<Storage>;
+  using type = decltype(std::declval<const Format&>().open_in(std::declval<Storage>(),
+                                                              std::declval<const dataset_listing&>()));
 };
 template <class Storage, class Formats>
 struct sources_of_formats;
@@ -61850,7 +61832,7 @@ inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_ene
 /// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
 /// `.nv-meta` repeat it, and are not read.
 /// Source: Megatron-Energon, itar.py.
-inline constexpr index_policy energon_index{detail::own_index_use::none, &detail::energon_file};
+inline constexpr foreign_index_policy energon_index{detail::energon_file};
 
 }  // namespace penstock::inline v0_1
 
@@ -62389,7 +62371,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
     const object_version there = session.version(id);
     shared<const buffer> made;
     if (shard_damage none; !index_is_there(there, id, near))
-      made = set.build(session, near, i, where.names[i], none);
+      made = set.build(session, near, i, where.names[i], index_state::missing, none);
     const std::scoped_lock held(one_at_a_time);
     if (made != nullptr) {
       sink.put(sink.self, i, index_name(where.names[i]), made->view());
@@ -62690,15 +62672,10 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 template <class T>
-struct npy_range_format {
-  static constexpr std::string_view source_name = "npy_ranges", holder = "this npy file";
-  static constexpr npy_type type = npy_type::of<T>();
+struct npy_range_format : npy_format<T> {
+  static constexpr std::string_view source_name = "npy_ranges";
 
   [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e70797267; }
-  [[nodiscard]] static std::string type_name() { return type.name(); }
-  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
-    return find_npy_rows(session, object, 0, size, type);
-  }
 };
 
 }  // namespace detail
@@ -62849,36 +62826,6 @@ inline std::string shard_name_values::describe() const {
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/shard_store.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Any `object_writer`; without one, shards are files.
-class shard_store {
- public:
-  shard_store() = default;
-  template <class Writer>
-    requires(!std::same_as<Writer, shard_store>) && object_writer<Writer>
-  explicit shard_store(Writer writer)
-      : writer_(std::make_shared<Writer>(std::move(writer))),
-        open_([](void* self, std::string_view name) { static_cast<Writer*>(self)->open(name); }),
-        write_([](void* self, bytes_view bytes) { static_cast<Writer*>(self)->write(bytes); }),
-        finish_([](void* self) { return static_cast<Writer*>(self)->finish(); }) {}
-
-  [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
-  void open(std::string_view name) const { open_(writer_.get(), name); }
-  void write(bytes_view bytes) const { write_(writer_.get(), bytes); }
-  [[nodiscard]] object_version finish() const { return finish_(writer_.get()); }
-
- private:
-  std::shared_ptr<void> writer_;
-  void (*open_)(void* self, std::string_view name) = nullptr;
-  void (*write_)(void* self, bytes_view bytes) = nullptr;
-  object_version (*finish_)(void* self) = nullptr;
-};
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tar_writer.hpp
 
@@ -63238,6 +63185,34 @@ PENSTOCK_INLINE void tar_archive::check(std::string_view key, std::span<const ta
 // ---- penstock/source/shard_writer.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Any `object_writer`; without one, shards are files.
+class shard_store {
+ public:
+  shard_store() = default;
+  template <class Writer>
+    requires(!std::same_as<Writer, shard_store>) && object_writer<Writer>
+  explicit shard_store(Writer writer)
+      : writer_(std::make_shared<Writer>(std::move(writer))),
+        open_([](void* self, std::string_view name) { static_cast<Writer*>(self)->open(name); }),
+        write_([](void* self, bytes_view bytes) { static_cast<Writer*>(self)->write(bytes); }),
+        finish_([](void* self) { return static_cast<Writer*>(self)->finish(); }) {}
+
+  [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
+  void open(std::string_view name) const { open_(writer_.get(), name); }
+  void write(bytes_view bytes) const { write_(writer_.get(), bytes); }
+  [[nodiscard]] object_version finish() const { return finish_(writer_.get()); }
+
+ private:
+  std::shared_ptr<void> writer_;
+  void (*open_)(void* self, std::string_view name) = nullptr;
+  void (*write_)(void* self, bytes_view bytes) = nullptr;
+  object_version (*finish_)(void* self) = nullptr;
+};
+
+}  // namespace detail
 
 /// Options of `shard_writer`; the default limits are those of WebDataset's ShardWriter.
 struct shard_writer_options {
@@ -66027,18 +66002,10 @@ concept takes_unfinished = requires { typename F::accepts_unfinished; };
 template <class F>
 concept accepts_call = requires { typename F::accepts_call; };
 
-template <class F>
-struct function_memory {
-  struct type {};
-};
-template <accepts_call F>
-  requires requires { typename F::scratch; }
-struct function_memory<F> {
-  using type = typename F::scratch;
-};
 /// The scratch of a function; an empty type if it has none.
 template <class F>
-using function_scratch = typename function_memory<F>::type;
+using function_scratch =
+    typename scratch_or<std::conditional_t<accepts_call<F>, F, nothing_for<F>>, nothing_for<F>>::type;
 
 template <class F, class V>
 using argument_of = std::conditional_t<takes_unfinished<F> || accepts_call<F>, V&&, finished<V>>;
@@ -68876,7 +68843,14 @@ class session_adaptor {
     pass([&](auto& s) { penstock::confirm(s, id); });
   }
   [[nodiscard]] bool resident(object_id id) const {
-    return pass([&](auto& s) { return is_resident(s, id); });
+    return pass([&](auto& s) {
+      // What is shown in place is in memory; what this session makes of that is not.
+      constexpr bool hides = traits_of<Derived>().mapped == mapped_objects::none;
+      if constexpr (hides && all_mapped<inner<decltype(s)>>())
+        return false;
+      else
+        return is_resident(s, id);
+    });
   }
   [[nodiscard]] bool tagged(object_id id) const {
     return pass([&](auto& s) { return is_tagged(s, id); });
@@ -75041,8 +75015,9 @@ PENSTOCK_INLINE void allocation_pool::release(void* memory) noexcept {
 
 // ---- penstock/codec/detail/packed_frames.hpp
 
-/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per block
-/// and yields an upper bound that no header can fake, so a false size allocates nothing.
+/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per
+/// block, which is 128 KiB of content in zstd, and yields an upper bound that no header can fake, so a false
+/// size allocates nothing.
 namespace penstock::inline v0_1::detail {
 
 /// The bytes of a payload of frames; lz4 took the form of its frames from zstd.
@@ -75312,6 +75287,7 @@ class packed_blob {
 
   /// Content of `size` bytes, still packed.
   packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
+    requires requires(mutable_bytes into) { scratch.expand(packed, into, false); }
       : scratch_(&scratch), packed_(packed), size_(size) {}
   /// Content that is already in the scratch.
   explicit packed_blob(Scratch& scratch) noexcept
@@ -78050,9 +78026,8 @@ class work_ahead {
     std::unique_lock lock(mutex_);
     while (!ends_) {
       const std::uint64_t seen = wakes_;
-      const auto now = std::chrono::steady_clock::now();
       bool more = false;
-      if (now >= rests_until_) {
+      if (std::chrono::steady_clock::now() >= rests_until_) {
         lock.unlock();
         bool failed = false;
         try {
@@ -78061,7 +78036,7 @@ class work_ahead {
           failed = true;
         }
         lock.lock();
-        if (failed) rests_until_ = now + std::chrono::seconds(1);
+        if (failed) rests_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
       }
       if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
     }

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace ps = penstock;
@@ -75,6 +76,9 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
 codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   return caught([&] { unpacked(bytes, limit); });
 }
+
+// gzip says no size that could be believed, so its content is always there before the blob.
+static_assert(!std::is_constructible_v<ps::gzip_bytes, ps::gzip_scratch&, ps::bytes_view, std::uint64_t>);
 
 }  // namespace gzip_test
 

@@ -8,6 +8,23 @@
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/memory_files.hpp>
 
+#include <type_traits>
+
+namespace dali_index_test {
+
+template <class Policy, class Other>
+concept asks = requires(Policy policy, Other other) { policy.or_else(other); };
+using own = penstock::own_index_policy;
+using foreign = penstock::foreign_index_policy;
+static_assert(asks<own, foreign>);
+static_assert(!asks<own, own> && !asks<own, penstock::index_policy>);
+static_assert(!asks<foreign, own> && !asks<foreign, foreign>);
+static_assert(!asks<penstock::index_policy, foreign>);  // another program is asked once
+static_assert(std::is_same_v<decltype(penstock::index_policy::cache.or_else(penstock::dali_index)),
+                             penstock::index_policy>);
+
+}  // namespace dali_index_test
+
 TEST_CASE("source/dali_index: a policy has a value, so that programs can choose at run time") {
   using penstock::index_policy;
   static_assert(penstock::dali_index == penstock::dali_index);
@@ -15,7 +32,11 @@ TEST_CASE("source/dali_index: a policy has a value, so that programs can choose 
   static_assert(index_policy::cache.or_else(penstock::dali_index) != index_policy::cache);
   static_assert(index_policy::cache.or_else(penstock::dali_index) !=
                 index_policy::keep.or_else(penstock::dali_index));
-  static_assert(index_policy::cache.or_else(index_policy::keep) == index_policy::cache);
+  static_assert(index_policy() == index_policy::cache);
+  const auto chosen = [](bool both) {
+    return both ? index_policy::keep.or_else(penstock::dali_index) : index_policy::keep;
+  };
+  static_assert(chosen(false) == index_policy::keep && chosen(true) != index_policy::keep);
   const penstock::webdataset_options options = penstock::dali_index;
   CHECK(options.index == penstock::dali_index);
 }

@@ -4,6 +4,7 @@
 #include <penstock/source/webdataset.hpp>
 
 #include "support/catch.hpp"
+#include "support/collect.hpp"
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
 #include "support/temp_dir.hpp"
@@ -114,6 +115,7 @@ TEST_CASE("source/foreign_index: a policy by itself, and one that is asked where
   made.dali(with_names);
   CHECK(webdataset(made.shard, dali_index).size() == 3);
   CHECK(made.lines(index_policy::require.or_else(dali_index)) == samples);
+  CHECK_FALSE(std::filesystem::exists(made.shard + ".penstock-index"));  // `require` writes nothing
   CHECK(webdataset(made.shard, index_policy::keep.or_else(dali_index)).size() == 3);
   CHECK(std::filesystem::exists(made.shard + ".penstock-index"));
   made.dali("v1.2 1\njpg 512 2 a.jpg\n");  // is not asked any more
@@ -123,6 +125,23 @@ TEST_CASE("source/foreign_index: a policy by itself, and one that is asked where
   CHECK(made.lines(index_policy::transient.or_else(energon_index)) == samples);  // there is none
   CHECK_THROWS_AS(webdataset(made.shard, index_policy::require.or_else(dali_index)), penstock::error);
   CHECK_THROWS_AS(webdataset(made.shard, index_policy::require.or_else(energon_index)), penstock::error);
+}
+
+TEST_CASE("source/foreign_index: what is wrong with both indexes is told where one of them must do") {
+  const indexed_shard made(sample_shard());
+  const auto refusal = [&] {
+    return penstock_test::error_of(
+        [&] { (void)webdataset(made.shard, index_policy::require.or_else(dali_index)); });
+  };
+  CHECK_THAT(refusal(), penstock_test::contains("(does not exist; the DALI index ") &&
+                            penstock_test::contains("No such file"));
+  std::ofstream(made.shard + ".penstock-index") << "damaged";
+  made.dali("v1.2 1\njpg 512 2 a.jpg\n");
+  CHECK_THAT(refusal(),
+             penstock_test::contains("(is damaged, or was written by another version; the DALI index ") &&
+                 penstock_test::contains("index_policy::require allows no other"));
+  made.dali(with_names);
+  CHECK(made.lines(index_policy::require.or_else(dali_index)) == samples);
 }
 
 TEST_CASE("source/foreign_index: with names, payloads and most headers are not read") {

@@ -147,6 +147,18 @@ TEST_CASE("source/index_policy: by default, an index beside the shard is used if
   CHECK(files_below(cache).empty());
 }
 
+TEST_CASE("source/index_policy: the cache folder has one index of a shard, however its path is written") {
+  const penstock_test::temp_dir dir;
+  const auto kept = [&](const std::string& shard) {
+    return penstock::detail::cached_index_path(dir.path().string(), shard);
+  };
+  std::ofstream(dir / "s.tar") << "1";
+  std::filesystem::create_symlink(dir / "s.tar", dir / "link.tar");
+  CHECK(kept(dir / "s.tar") == kept(dir / "link.tar"));
+  // A path that cannot be followed, too, is another one in another folder.
+  CHECK(kept("no/such.tar") == kept(std::filesystem::current_path() / "no/such.tar"));
+}
+
 TEST_CASE("source/index_policy: cache is below HOME, or in memory if HOME is unset") {
   const penstock_test::temp_dir dir;
   two_samples(dir / "s.tar");

@@ -220,9 +220,9 @@ TEST_CASE(
   };
   CHECK(texts_of(ps::tfrecord(made.paths)) == made.payloads);
   REQUIRE(names() == 0);  // by default, nothing is written beside the files
-  CHECK(texts_of(ps::tfrecord(made.paths, kept)) == made.payloads);
+  CHECK(texts_of(ps::tfrecord(made.paths, ps::index_policy::keep)) == made.payloads);
   REQUIRE(names() == 3);
-  CHECK(texts_of(ps::tfrecord(made.paths, {.index = ps::index_policy::require})) == made.payloads);
+  CHECK(texts_of(ps::tfrecord(made.paths, ps::index_policy::require)) == made.payloads);
   const std::uint64_t mark = ps::tfrecord(made.paths, kept).fingerprint();
   // Behind the header, where only its use shows it.
   std::string index = text_in(made.paths[2] + ".penstock-index");

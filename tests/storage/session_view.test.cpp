@@ -37,6 +37,7 @@ std::uint64_t size_of_first(session_view session) { return session.size(0); }
 static_assert(std::is_trivially_copyable_v<session_view> && sizeof(session_view) == 2 * sizeof(void*));
 static_assert(!std::is_constructible_v<session_view, recording_session>, "a temporary would not outlive it");
 static_assert(!std::is_constructible_v<session_view, std::string&>, "only sessions can be viewed");
+static_assert(!storage_session<session_view>, "what it can is known when the program runs");
 
 TEST_CASE("session_view: calls reach the session") {
   recording_session session;

@@ -35,4 +35,12 @@ class owned {
   T* object_ = nullptr;
 };
 
+/// A base of what is neither copied nor moved.
+class unmovable {
+ public:
+  unmovable() = default;
+  unmovable(const unmovable&) = delete;
+  unmovable& operator=(const unmovable&) = delete;
+};
+
 }  // namespace penstock::inline v0_1::detail

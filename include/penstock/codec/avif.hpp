@@ -101,13 +101,8 @@ class avif_reader {
 }  // namespace detail
 
 /// The per-worker memory of `avif`: pixels. libavif's own memory cannot be kept.
-class avif_scratch : public detail::damage_count {
+class avif_scratch : public detail::decoder_scratch<"avif"> {
  public:
-  static constexpr std::string_view codec = "avif";
-  using job_type = detail::image_job;
-
-  image_scratch image;
-
   /// Decodes the image, and returns a part of it.
   template <pixel_format Format>
   [[nodiscard]] auto decode(const job_type& what, const image_part& part) {

@@ -3,6 +3,7 @@
 
 #include <penstock/codec/components.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/call.hpp>
 #include <penstock/core/element.hpp>
 
 #include <iterator>
@@ -15,21 +16,9 @@ namespace penstock::inline v0_1 {
 /// The scratch of codecs and stages that need none.
 struct no_scratch {};
 
-namespace detail {
-template <class T>
-struct scratch_of {
-  using type = no_scratch;
-};
-template <class T>
-  requires requires { typename T::scratch; }
-struct scratch_of<T> {
-  using type = typename T::scratch;
-};
-}  // namespace detail
-
 /// The per-worker memory of a codec or stage `T`: `T::scratch`, or nothing by default.
 template <class T>
-using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
+using scratch_of = typename detail::scratch_or<std::remove_cvref_t<T>, no_scratch>::type;
 
 /// A codec: `decode(bytes, scratch)` returns a value, a view into the scratch, or an unfinished expression.
 /// It is const and is called from many threads, each with its own scratch. Bad bytes throw

@@ -136,13 +136,8 @@ class gif_reader {
 }  // namespace detail
 
 /// The per-worker memory of `gif`: pixels. giflib's own memory cannot be kept.
-class gif_scratch : public detail::damage_count {
+class gif_scratch : public detail::decoder_scratch<"gif"> {
  public:
-  static constexpr std::string_view codec = "gif";
-  using job_type = detail::image_job;
-
-  image_scratch image;
-
   /// Decodes a part of the canvas.
   template <pixel_format Format>
   [[nodiscard]] pixel_view<std::uint8_t, Format::channels> decode(const job_type& what,

@@ -13,10 +13,8 @@ namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `jpeg`: a decompressor, created on first use, whose memory is kept from image to
 /// image, and room for pixels.
-class jpeg_scratch : public detail::damage_count {
+class jpeg_scratch : public detail::decoder_scratch<"jpeg"> {
  public:
-  image_scratch image;  ///< room for pixels
-
   [[nodiscard]] detail::jpeg_reader& reader() {
     if (!reader_) reader_ = std::make_unique<detail::jpeg_reader>();
     return *reader_;

@@ -39,10 +39,8 @@ class npy_array {
   /// Writes `shape().elements()` values: one memcpy, or, for files of the other byte order, a pass that swaps
   /// the bytes.
   void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
+    detail::write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
   }
 
   /// A view of the values: in place if byte order and alignment allow it, otherwise of a copy in the worker's

@@ -78,13 +78,8 @@ void convert_png_row(const std::byte* input, int format, typename Format::value_
 
 /// The per-worker memory of `png`: pixels, and what libspng and zlib allocate, which is kept for the next
 /// image.
-class png_scratch : public detail::damage_count {
+class png_scratch : public detail::decoder_scratch<"png", detail::png_job> {
  public:
-  static constexpr std::string_view codec = "png";
-  using job_type = detail::png_job;
-
-  image_scratch image;
-
   /// Decodes the rows down to the part's last one, and keeps the part's.
   template <pixel_format Format>
   [[nodiscard]] auto decode(const job_type& what, const image_part& part) {

@@ -11,13 +11,8 @@
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `tiff`: samples and pixels. libtiff's own memory cannot be kept.
-class tiff_scratch : public detail::damage_count {
+class tiff_scratch : public detail::decoder_scratch<"tiff"> {
  public:
-  static constexpr std::string_view codec = "tiff";
-  using job_type = detail::image_job;
-
-  image_scratch image;
-
   /// Decodes a part of the stored image.
   template <pixel_format Format>
   [[nodiscard]] auto decode(const job_type& what, const image_part& part) {

@@ -16,15 +16,12 @@
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `webp`: pixels. libwebp's own memory cannot be kept.
-class webp_scratch : public detail::damage_count {
+class webp_scratch : public detail::decoder_scratch<"webp"> {
  public:
-  static constexpr std::string_view codec = "webp";
   /// The stored image is the canvas.
   struct job_type : detail::image_job {
     detail::webp_frame frame;
   };
-
-  image_scratch image;
 
   /// Decodes a part of the canvas, with a margin of two pixels.
   template <pixel_format Format>

@@ -42,6 +42,16 @@ struct call {
 
 namespace detail {
 
+template <class T, class None>
+struct scratch_or : std::type_identity<None> {};
+template <class T, class None>
+  requires requires { typename T::scratch; }
+struct scratch_or<T, None> : std::type_identity<typename T::scratch> {};
+
+/// An empty type for each `T`, so that several of them take no room in one object.
+template <class T>
+struct nothing_for {};
+
 /// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
 /// of a value that is about to go is moved out of it.
 template <class M, class T, class V, class... More>

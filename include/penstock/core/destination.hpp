@@ -151,6 +151,21 @@ class destination {
   bool dense_ = true;
 };
 
+namespace detail {
+
+/// Lets an array write itself: by `write(data)` if the destination is dense, otherwise as a copy of what
+/// `finish()`
+/// returns.
+template <class T, class Write, class Finish>
+void write_or_copy(const destination<T>& into, Write&& write, Finish&& finish) {
+  if (into.dense())
+    write(into.data());
+  else
+    into.copy_from(finish());
+}
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED

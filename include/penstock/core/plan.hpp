@@ -57,18 +57,11 @@ namespace detail {
 template <class T>
 T no_value();
 
-template <class T>
-struct stage_scratch {
-  struct type {};
-};
-template <class T>
-  requires requires { typename T::scratch; }
-struct stage_scratch<T> {
-  using type = typename T::scratch;
-};
+template <class Stage>
+using stage_scratch = typename scratch_or<Stage, nothing_for<Stage>>::type;
 
 template <class Stage>
-using call_for = call<typename stage_scratch<Stage>::type>;
+using call_for = call<stage_scratch<Stage>>;
 
 /// The element type after a value stage.
 template <class Stage, class In>

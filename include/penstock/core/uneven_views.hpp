@@ -14,7 +14,7 @@ namespace penstock::inline v0_1 {
 
 /// Values of different lengths, stored sample after sample: a range of spans, one per sample.
 template <class T>
-class basic_ragged_view {
+class basic_ragged_view : public std::ranges::view_base {
  public:
   /// Dereferences to a `std::span<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_ragged_view>;
@@ -56,7 +56,7 @@ class basic_ragged_view {
 /// Arrays zero-padded to the longest along their first dimension: a range of spans, one per sample, without
 /// the padding.
 template <class T>
-class basic_padded_view {
+class basic_padded_view : public std::ranges::view_base {
  public:
   /// Dereferences to a `std::span<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_padded_view>;
@@ -102,7 +102,7 @@ class basic_padded_view {
 /// Arrays of unequal shapes, such as images, in one block of equal slots: a range of strided views, one per
 /// sample, without the padding. Each begins at the first element of its slot.
 template <class T>
-class basic_padded_arrays_view {
+class basic_padded_arrays_view : public std::ranges::view_base {
  public:
   /// Dereferences to a `strided_view<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_padded_arrays_view>;
@@ -144,12 +144,6 @@ class basic_padded_arrays_view {
 template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_ragged_view<T>> = true;
 template <class T>
-constexpr bool std::ranges::enable_view<penstock::basic_ragged_view<T>> = true;
-template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_view<T>> = true;
 template <class T>
-constexpr bool std::ranges::enable_view<penstock::basic_padded_view<T>> = true;
-template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_arrays_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::basic_padded_arrays_view<T>> = true;

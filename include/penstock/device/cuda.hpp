@@ -5,6 +5,7 @@
 #error "penstock/device/cuda.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/device/detail/pinned_arena.hpp>
 #include <penstock/device/pin_and_copy_stage.hpp>
@@ -92,11 +93,8 @@ class cuda::session {
 
   /// The state of one batch in flight: device memory, the event after its copy, and an event for each stream
   /// that used it.
-  class transfer {
+  class transfer : detail::unmovable {
    public:
-    transfer() = default;
-    transfer(const transfer&) = delete;
-    transfer& operator=(const transfer&) = delete;
     /// Waits for a copy that has started, because the slots that it reads are freed next.
     ~transfer() {
       if (copied_ == nullptr) return;

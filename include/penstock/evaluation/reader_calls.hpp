@@ -24,15 +24,12 @@ struct reader_place : position {
   constexpr operator std::uint64_t() const noexcept { return index; }  // NOLINT(google-explicit-constructor)
 };
 
+struct no_scout {};
 template <class Reader>
-struct scout_for {
-  struct type {};
-};
+struct scout_for : std::type_identity<no_scout> {};
 template <class Reader>
   requires requires { typename Reader::scout; }
-struct scout_for<Reader> {
-  using type = typename Reader::scout;
-};
+struct scout_for<Reader> : std::type_identity<typename Reader::scout> {};
 
 }  // namespace detail
 

@@ -96,12 +96,10 @@ class sample_cache_node {
   template <class V>
   [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
                                  form& passing) const {
-    if (table_->full())
-      table_->pass(source.index);
-    else
-      made = std::make_unique<form>();
+    if (!table_->full()) made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
+    if (!made) table_->pass(source.index);
     return into;
   }
   /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.

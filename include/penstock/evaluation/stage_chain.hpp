@@ -172,7 +172,7 @@ template <class Up, class Stage>
 struct stage_node {
   struct worker {
     typename Up::worker up;
-    [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
+    [[no_unique_address]] detail::stage_scratch<Stage> own;
     [[no_unique_address]] stage_cost cost;
 
     /// So that this is no aggregate: Clang 16 initialises one whose members have the attribute through a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/name.hpp>
 
 #include <concepts>
 #include <string_view>
@@ -10,37 +10,26 @@
 namespace penstock::inline v0_1 {
 
 namespace detail {
-template <class T, std::size_t Channels>
+template <class T, std::size_t Channels, fixed_string Name>
 struct channels_of {
   using value_type = T;
   static constexpr std::size_t channels = Channels;
+  static constexpr std::string_view format_name = name_of<Name>::value;
 };
 }  // namespace detail
 
 /// One channel of 8 bits: luma.
-struct gray8 : detail::channels_of<std::uint8_t, 1> {
-  static constexpr std::string_view format_name = "gray8";
-};
+struct gray8 : detail::channels_of<std::uint8_t, 1, "gray8"> {};
 /// Red, green and blue, 8 bits each.
-struct rgb8 : detail::channels_of<std::uint8_t, 3> {
-  static constexpr std::string_view format_name = "rgb8";
-};
+struct rgb8 : detail::channels_of<std::uint8_t, 3, "rgb8"> {};
 /// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
-struct rgba8 : detail::channels_of<std::uint8_t, 4> {
-  static constexpr std::string_view format_name = "rgba8";
-};
+struct rgba8 : detail::channels_of<std::uint8_t, 4, "rgba8"> {};
 /// One channel of 16 bits, in the order of bytes of this machine.
-struct gray16 : detail::channels_of<std::uint16_t, 1> {
-  static constexpr std::string_view format_name = "gray16";
-};
+struct gray16 : detail::channels_of<std::uint16_t, 1, "gray16"> {};
 /// Red, green and blue, 16 bits each, in the order of bytes of this machine.
-struct rgb16 : detail::channels_of<std::uint16_t, 3> {
-  static constexpr std::string_view format_name = "rgb16";
-};
+struct rgb16 : detail::channels_of<std::uint16_t, 3, "rgb16"> {};
 /// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
-struct rgba16 : detail::channels_of<std::uint16_t, 4> {
-  static constexpr std::string_view format_name = "rgba16";
-};
+struct rgba16 : detail::channels_of<std::uint16_t, 4, "rgba16"> {};
 
 /// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
 template <class F>

@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Something for each source of a `mix`.
+/// A list that `mix` is told: a number for each source, or knots.
 template <class T>
 class for_each_source {
  public:
@@ -47,14 +47,10 @@ struct weight_knot {
 /// return to 0 after they have given samples. A weight of 1e-6 is nearly 0 and always allowed.
 ///
 ///     auto slowly = mix(weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}}), web, books);
-class weight_schedule {
+class weight_schedule : detail::for_each_source<weight_knot> {
  public:
-  weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}
-  explicit weight_schedule(std::vector<weight_knot> knots) : knots_(std::move(knots)) {}
-  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return knots_; }
-
- private:
-  std::vector<weight_knot> knots_;
+  using for_each_source::for_each_source;
+  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return values(); }
 };
 
 /// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,

@@ -13,7 +13,6 @@
 #include <penstock/source/lines.hpp>
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/npz_rows.hpp>
-#include <penstock/source/rows/format_types.hpp>
 #include <penstock/source/rows/idx_listing.hpp>
 #include <penstock/source/rows/stored_npy.hpp>
 #include <penstock/source/tokens.hpp>
@@ -73,25 +72,24 @@ struct stored_tokens {
 }  // namespace detail
 
 /// Tar archives, recognised by the checksum of the first header, or compressed and called `*.tar.*` or
-/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it.
+/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it. Options of
+/// your own replace those that also look for DALI's indexes: `{.options = {.index =
+/// index_policy::cache.or_else(dali_index), .threads = 4}}`.
 template <unpacker... Unpack>
 struct webdataset_format {
   static constexpr std::string_view name = "webdataset";
-  using sources = std::variant<webdataset<file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<webdataset<Storage>>;
 
   webdataset_options options = index_policy::cache.or_else(dali_index);
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_tar); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<webdataset<file>> open(const dataset_listing& there) const {
     std::vector<std::string> paths = there.paths_of(&detail::is_tar);
     if constexpr (sizeof...(Unpack) != 0) paths = unpacked<Unpack...>(paths, copies);
     return webdataset<file>(std::move(paths), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<webdataset<Storage>> open_in(Storage where, const dataset_listing&) const {
     return webdataset<Storage>(std::move(where), options);
   }
 };
@@ -101,20 +99,17 @@ struct webdataset_format {
 template <unpacker... Unpack>
 struct arrow_ipc_format {
   static constexpr std::string_view name = "arrow_ipc";
-  using sources = std::variant<arrow_ipc_source<mapped_file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<arrow_ipc_source<Storage>>;
 
   arrow_ipc_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_arrow);
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<arrow_ipc_source<mapped_file>> open(const dataset_listing& there) const {
     return arrow_ipc<Unpack...>(detail::paths_of_arrow(there), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<arrow_ipc_source<Storage>> open_in(Storage where, const dataset_listing&) const {
     return arrow_ipc<Unpack...>(std::move(where), options);
   }
 };
@@ -122,18 +117,15 @@ struct arrow_ipc_format {
 /// FFCV's files, recognised by their version and the size of their pages.
 struct ffcv_format {
   static constexpr std::string_view name = "ffcv";
-  using sources = std::variant<ffcv_source<file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<ffcv_source<Storage>>;
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_ffcv);
   }
-  [[nodiscard]] static sources open(const dataset_listing& there) {
+  [[nodiscard]] static std::variant<ffcv_source<file>> open(const dataset_listing& there) {
     return ffcv(file(there.paths_of(&detail::is_ffcv)));
   }
   template <storage Storage>
-  [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing&) {
+  [[nodiscard]] static std::variant<ffcv_source<Storage>> open_in(Storage where, const dataset_listing&) {
     return ffcv(std::move(where));
   }
 };
@@ -145,11 +137,10 @@ struct npy_rows_format {
   using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
   template <storage Storage>
   using stored_sources = typename detail::sources_of_types<types, detail::npy_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "npy_rows";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npy); }
-  [[nodiscard]] static sources open(const dataset_listing& there) {
+  [[nodiscard]] static stored_sources<mapped_file> open(const dataset_listing& there) {
     return open_in(mapped_file(there.paths_of(&detail::is_npy)), there);
   }
   template <storage Storage>
@@ -168,13 +159,12 @@ struct npz_rows_format {
   using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
   template <storage Storage>
   using stored_sources = typename detail::sources_of_types<types, detail::npz_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "npz_rows";
 
   std::string array = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npz); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_npz)), there);
   }
   template <storage Storage>
@@ -219,7 +209,6 @@ struct tokens_format {
   using types = typename detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>::type;
   template <storage Storage>
   using stored_sources = typename detail::sources_of_types<types, detail::token_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "tokens";
 
   token_windows window = {};
@@ -227,7 +216,7 @@ struct tokens_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::look_for_tokens(there);
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
     return open_in(mapped_file(detail::paths_of_tokens(there)), there);
   }
   template <storage Storage>
@@ -248,30 +237,26 @@ struct tokens_format {
 /// Folders of JPEG, PNG, WebP, GIF, AVIF and TIFF files, in folders that are their classes or in none.
 struct directory_format {
   static constexpr std::string_view name = "directory";
-  using sources = std::variant<directory>;
 
   [[nodiscard]] static format_fit look(const dataset_listing& there);
-  [[nodiscard]] static sources open(const dataset_listing& there);
+  [[nodiscard]] static std::variant<directory> open(const dataset_listing& there);
 };
 
 /// JSON lines, recognised by two lines that are objects or lists, or one in a file called `*.jsonl` or
 /// `*.ndjson`; and, where nothing else fits, other text.
 struct lines_format {
   static constexpr std::string_view name = "lines";
-  using sources = std::variant<line_source<mapped_file>>;
-  template <storage Storage>
-    requires(all_mapped<typename Storage::session>())
-  using stored_sources = std::variant<line_source<Storage>>;
 
   lines_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return detail::look_for_lines(there); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<line_source<mapped_file>> open(const dataset_listing& there) const {
     return lines(detail::paths_of_lines(there), detail::options_of_lines(there, options));
   }
   template <storage Storage>
     requires(all_mapped<typename Storage::session>())
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] std::variant<line_source<Storage>> open_in(Storage where,
+                                                           const dataset_listing& there) const {
     return lines(std::move(where), detail::options_of_lines(there, options));
   }
 };

@@ -211,7 +211,7 @@ PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) 
   return format_fit::none;
 }
 
-PENSTOCK_INLINE directory_format::sources directory_format::open(const dataset_listing& there) {
+PENSTOCK_INLINE std::variant<directory> directory_format::open(const dataset_listing& there) {
   return directory(there.path(),
                    {.extensions = {"jpg", "jpeg", "png", "webp", "gif", "avif", "tif", "tiff"}});
 }

@@ -57,12 +57,13 @@ struct sources_of_format {
 };
 template <class Format>
 struct sources_of_format<Format, void> {
-  using type = typename Format::sources;
+  using type = decltype(std::declval<const Format&>().open(std::declval<const dataset_listing&>()));
 };
 template <class Format, class Storage>
   requires stored_format<Format, Storage>
 struct sources_of_format<Format, Storage> {
-  using type = typename Format::template stored_sources<Storage>;
+  using type = decltype(std::declval<const Format&>().open_in(std::declval<Storage>(),
+                                                              std::declval<const dataset_listing&>()));
 };
 template <class Storage, class Formats>
 struct sources_of_formats;

@@ -13,6 +13,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -112,34 +113,55 @@ class dataset_listing {
   detail::table_mark table_;
 };
 
+namespace detail {
+template <class T>
+concept some_variant = requires { std::variant_size<T>::value; };
+}  // namespace detail
+
 /// A format that `dataset` can find. To add one, write a class beside its source:
 ///
 ///   name                  its source's name, such as "mds"; the class is called `mds_format`
-///   sources               a std::variant of the sources it makes of a path; one, or one for each type of number
 ///   look(listing)         how well it explains what is there; reads at most what belongs to a description
-///   open(listing)         makes the source; only called if it fits best
+///   open(listing)         makes the source, a std::variant of one, or of one for each type of number; only called
+///                         if it fits best
 ///
 /// It may have data members, options that the source is made with.
 template <class F>
 concept dataset_format = std::copy_constructible<F> && requires(const F& f, const dataset_listing& there) {
-  typename F::sources;
   { F::name } -> std::convertible_to<std::string_view>;
   { f.look(there) } -> std::same_as<format_fit>;
-  { f.open(there) } -> std::same_as<typename F::sources>;
+  { f.open(there) } -> detail::some_variant;
 };
 
 /// A format whose files can lie in a storage:
 ///
-///   stored_sources<S>     a std::variant of the sources it makes of a storage
-///   open_in(where, listing)
+///   open_in(where, listing)     makes the source of a storage, a std::variant as that of `open`
 template <class F, class Storage>
 concept stored_format =
     dataset_format<F> && requires(const F& f, Storage where, const dataset_listing& there) {
-      typename F::template stored_sources<Storage>;
-      { f.open_in(where, there) } -> std::same_as<typename F::template stored_sources<Storage>>;
+      { f.open_in(where, there) } -> detail::some_variant;
     };
 
 namespace detail {
+
+/// The types of numbers of a format: those it was given, or `Default`.
+template <class Default, class... Ts>
+struct number_types {
+  using type = pack<Ts...>;
+};
+template <class Default>
+struct number_types<Default> {
+  using type = Default;
+};
+
+template <class List, template <class, class> class Source, class Storage>
+struct sources_of_types;
+template <class... Ts, template <class, class> class Source, class Storage>
+struct sources_of_types<pack<Ts...>, Source, Storage> {
+  using type = std::variant<Source<Ts, Storage>...>;
+};
+
+using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
 struct format_candidate {
   std::string_view name;

@@ -71,18 +71,18 @@ template <renaming_storage Storage>
 /// may have the table's other files, too.
 struct delta_format {
   static constexpr std::string_view name = "delta";
-  using sources = std::variant<parquet_source<mapped_file>>;
-  template <renaming_storage Storage>
-  using stored_sources = std::variant<parquet_source<Storage>>;
 
   delta_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.has_folder("_delta_log") ? format_fit::description : format_fit::none;
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const { return delta(there.path(), options); }
+  [[nodiscard]] std::variant<parquet_source<mapped_file>> open(const dataset_listing& there) const {
+    return delta(there.path(), options);
+  }
   template <renaming_storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(const Storage& where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<parquet_source<Storage>> open_in(const Storage& where,
+                                                              const dataset_listing&) const {
     return delta(where, options);
   }
 };

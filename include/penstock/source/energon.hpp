@@ -204,7 +204,6 @@ class energon_reader {
 /// Datasets of Megatron-Energon for `dataset`, recognised by their `.nv-meta`: the part of this name.
 struct energon_format {
   static constexpr std::string_view name = "energon";
-  using sources = std::variant<webdataset<file>>;
 
   std::string part = "train";
   webdataset_options options = {};
@@ -212,7 +211,7 @@ struct energon_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.has(".nv-meta") ? format_fit::description : format_fit::none;
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<webdataset<file>> open(const dataset_listing& there) const {
     return energon(there.path(), part, options);
   }
 };

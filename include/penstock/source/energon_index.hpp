@@ -55,6 +55,6 @@ inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_ene
 /// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
 /// `.nv-meta` repeat it, and are not read.
 /// Source: Megatron-Energon, itar.py.
-inline constexpr index_policy energon_index{detail::own_index_use::none, &detail::energon_file};
+inline constexpr foreign_index_policy energon_index{detail::energon_file};
 
 }  // namespace penstock::inline v0_1

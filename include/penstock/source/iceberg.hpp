@@ -78,18 +78,18 @@ template <renaming_storage Storage>
 /// storage by these files, beside which it may have the table's others.
 struct iceberg_format {
   static constexpr std::string_view name = "iceberg";
-  using sources = std::variant<parquet_source<mapped_file>>;
-  template <renaming_storage Storage>
-  using stored_sources = std::variant<parquet_source<Storage>>;
 
   iceberg_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::has_iceberg_metadata(there) ? format_fit::description : format_fit::none;
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const { return iceberg(there.path(), options); }
+  [[nodiscard]] std::variant<parquet_source<mapped_file>> open(const dataset_listing& there) const {
+    return iceberg(there.path(), options);
+  }
   template <renaming_storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(const Storage& where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<parquet_source<Storage>> open_in(const Storage& where,
+                                                              const dataset_listing&) const {
     return iceberg(where, options);
   }
 };

@@ -30,10 +30,8 @@ class idx_row {
 
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
   void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
+    detail::write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
   }
   /// A view of the values: in the file if they are bytes, otherwise in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {

@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/codec/layouts/inflater.hpp>
-#include <penstock/source/rows/format_types.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/rows/idx_listing.hpp>
 
 #include <libdeflate.h>

@@ -6,10 +6,41 @@
 namespace penstock::inline v0_1 {
 
 struct webdataset_options;
+struct tfrecord_options;
+class index_policy;
+class own_index_policy;
+class foreign_index_policy;
 
 namespace detail {
 struct foreign_index;
+struct known_shards;
+struct tf_layout;
+class open_indexes;
 enum class own_index_use : unsigned char { cache, keep, transient, require, none };
+
+/// What the three kinds of policies have. None is another's base: so `?:` finds the type that both have.
+class index_choice {
+ public:
+  friend constexpr bool operator==(index_choice, index_choice) = default;
+
+  /// The options of `webdataset` and of `tfrecord` with this policy.
+  operator webdataset_options() const;
+  operator tfrecord_options() const;
+
+ private:
+  friend index_policy;
+  friend own_index_policy;
+  friend foreign_index_policy;
+  friend known_shards;
+  friend open_indexes;
+  friend tf_layout;
+
+  constexpr index_choice(own_index_use own, const foreign_index* foreign) noexcept
+      : foreign_(foreign), own_(own) {}
+
+  const foreign_index* foreign_;
+  own_index_use own_;
+};
 }  // namespace detail
 
 /// How a source obtains the indexes of its shards.
@@ -32,7 +63,9 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// errc::format with the names of both files. The resulting index stays in memory: no file is written.
 /// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
 /// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
-/// what was made is kept as `cache` says.
+/// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes
+/// one such policy, and only after one of the four above. After `require`, the other program's index must do,
+/// and what was made of it for a file stays in memory.
 ///
 /// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
 /// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
@@ -40,35 +73,51 @@ enum class own_index_use : unsigned char { cache, keep, transient, require, none
 /// index is looked for there; then beside the shard in the store, as `<shard>.penstock-index`; last it is
 /// built from the headers. One that was made from a copy of the shard elsewhere is compared with six of the
 /// shard's headers. `transient` does the same, and writes nothing. `require` does the same, and builds
-/// nothing. A store that gives objects no stamp gets no files in the folder. A file there that is damaged is
-/// made again; none is ever deleted, and you may delete any at any time.
-class index_policy {
+/// nothing; what it took from the store is in the folder, too. A store that gives objects no stamp gets no
+/// files in the folder. A file there that is damaged is made again; none is ever deleted, and you may delete
+/// any at any time.
+class index_policy : public detail::index_choice {
  public:
-  static const index_policy cache, keep, transient, require;
+  static const own_index_policy cache, keep, transient, require;
 
-  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
-  [[nodiscard]] constexpr index_policy or_else(index_policy other) const noexcept {
-    return index_policy(own_, other.foreign_);
-  }
-  friend constexpr bool operator==(index_policy, index_policy) = default;
-
-  constexpr index_policy(detail::own_index_use own, const detail::foreign_index* foreign) noexcept
-      : foreign_(foreign), own_(own) {}
-  [[nodiscard]] constexpr detail::own_index_use own() const noexcept { return own_; }
-  [[nodiscard]] constexpr const detail::foreign_index* foreign() const noexcept { return foreign_; }
-
-  /// The options of `webdataset` with this policy.
-  operator webdataset_options() const;
+  /// `cache`.
+  constexpr index_policy() noexcept : index_choice(detail::own_index_use::cache, nullptr) {}
+  constexpr index_policy(own_index_policy own) noexcept;
+  constexpr index_policy(foreign_index_policy other) noexcept;
 
  private:
-  const detail::foreign_index* foreign_;
-  detail::own_index_use own_;
+  friend index_choice;
+  friend own_index_policy;
+  explicit constexpr index_policy(index_choice of) noexcept : index_choice(of) {}
 };
 
-inline constexpr index_policy index_policy::cache{detail::own_index_use::cache, nullptr};
-inline constexpr index_policy index_policy::keep{detail::own_index_use::keep, nullptr};
-inline constexpr index_policy index_policy::transient{detail::own_index_use::transient, nullptr};
-inline constexpr index_policy index_policy::require{detail::own_index_use::require, nullptr};
+/// The policy of another program's indexes alone: `dali_index` or `energon_index`.
+class foreign_index_policy : public detail::index_choice {
+ public:
+  explicit constexpr foreign_index_policy(const detail::foreign_index& file) noexcept
+      : index_choice(detail::own_index_use::none, &file) {}
+};
+
+/// A policy of Penstock's indexes alone: `index_policy::cache`, `keep`, `transient` or `require`.
+class own_index_policy : public detail::index_choice {
+ public:
+  /// Like this policy, but where there is no index of Penstock's one is made from that of `other`.
+  [[nodiscard]] constexpr index_policy or_else(foreign_index_policy other) const noexcept {
+    return index_policy(index_choice(own_, other.foreign_));
+  }
+
+ private:
+  friend index_policy;
+  explicit constexpr own_index_policy(detail::own_index_use own) noexcept : index_choice(own, nullptr) {}
+};
+
+constexpr index_policy::index_policy(own_index_policy own) noexcept : index_choice(own) {}
+constexpr index_policy::index_policy(foreign_index_policy other) noexcept : index_choice(other) {}
+
+inline constexpr own_index_policy index_policy::cache{detail::own_index_use::cache};
+inline constexpr own_index_policy index_policy::keep{detail::own_index_use::keep};
+inline constexpr own_index_policy index_policy::transient{detail::own_index_use::transient};
+inline constexpr own_index_policy index_policy::require{detail::own_index_use::require};
 
 /// What a source does with a shard that is cut off or damaged, which shows when its index is made.
 ///

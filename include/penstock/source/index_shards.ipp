@@ -49,7 +49,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
     const object_version there = session.version(id);
     shared<const buffer> made;
     if (shard_damage none; !index_is_there(there, id, near))
-      made = set.build(session, near, i, where.names[i], none);
+      made = set.build(session, near, i, where.names[i], index_state::missing, none);
     const std::scoped_lock held(one_at_a_time);
     if (made != nullptr) {
       sink.put(sink.self, i, index_name(where.names[i]), made->view());

@@ -225,14 +225,14 @@ template <token_value T, unpacker... Unpack, class Window>
 template <unpacker... Unpack>
 struct litdata_format {
   static constexpr std::string_view name = "litdata";
-  using sources = std::variant<litdata_source<file>, arrow_ipc_source<mapped_file>>;
 
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::index_has(there, "chunks") ? format_fit::description : format_fit::none;
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<litdata_source<file>, arrow_ipc_source<mapped_file>> open(
+      const dataset_listing& there) const {
     if (detail::has_litdata_rows(there.path(), read_litdata_index(there.path() + "/index.json")))
       return litdata_rows<Unpack...>(there.path());
     return litdata<Unpack...>(there.path(), copies);

@@ -38,8 +38,6 @@ inline constexpr std::string_view litdata_of_rows =
 /// Reads the JSON of a LitData dataset.
 class litdata_json {
  public:
-  static constexpr std::uint64_t max_bytes = 256_MiB;
-
   [[nodiscard]] static litdata_index index(std::string_view text) {
     const nlohmann::json all = parse_description(text);
     if (!all.is_object() || !all.contains("chunks") || !all["chunks"].is_array() || !all.contains("config") ||
@@ -216,8 +214,7 @@ class litdata_json {
 
 /// Reads the text of an `index.json` of LitData. Throws, as `read_litdata_index` does, without the file.
 [[nodiscard]] inline litdata_index litdata_index_from_string(std::string_view text) {
-  if (text.size() > detail::litdata_json::max_bytes)
-    throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
+  detail::check_index_size(text.size());
   return detail::litdata_json::index(text);
 }
 
@@ -232,7 +229,7 @@ class litdata_json {
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
-  const buffer bytes = detail::read_whole_file(path, detail::litdata_json::max_bytes, "an index of chunks");
+  const buffer bytes = detail::read_whole_file(path, detail::max_description_bytes, "an index of chunks");
   return detail::in_file(path, [&] { return detail::litdata_json::index(text_of(bytes.view())); });
 }
 

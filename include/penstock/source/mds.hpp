@@ -163,14 +163,13 @@ template <storage Storage>
 template <unpacker... Unpack>
 struct mds_format {
   static constexpr std::string_view name = "mds";
-  using sources = std::variant<mds_source<file>>;
 
   unpacked_options copies = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::index_has(there, "shards") ? format_fit::description : format_fit::none;
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<mds_source<file>> open(const dataset_listing& there) const {
     return mds<Unpack...>(there.path(), copies);
   }
 };

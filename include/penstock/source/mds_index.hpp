@@ -29,8 +29,6 @@ namespace detail {
 /// Reads the JSON of an MDS dataset: its index, and what a shard says of its columns.
 class mds_json {
  public:
-  static constexpr std::uint64_t max_bytes = 256_MiB;
-
   [[nodiscard]] static mds_index index(std::string_view text) {
     const nlohmann::json all = parse_description(text);
     if (!all.is_object() || !all.contains("shards") || !all["shards"].is_array())
@@ -137,8 +135,7 @@ class mds_json {
 
 /// Reads the text of an `index.json`. Throws, as `read_mds_index` does, without the file.
 [[nodiscard]] inline mds_index mds_index_from_string(std::string_view text) {
-  if (text.size() > detail::mds_json::max_bytes)
-    throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
+  detail::check_index_size(text.size());
   return detail::mds_json::index(text);
 }
 
@@ -154,7 +151,7 @@ class mds_json {
 /// 4,096 columns, or 1,024 different lists of columns.
 /// Source: mosaicml-streaming, streaming/base/format/mds/writer.py.
 [[nodiscard]] inline mds_index read_mds_index(const std::string& path) {
-  const buffer bytes = detail::read_whole_file(path, detail::mds_json::max_bytes, "an index of shards");
+  const buffer bytes = detail::read_whole_file(path, detail::max_description_bytes, "an index of shards");
   return detail::in_file(path, [&] { return detail::mds_json::index(text_of(bytes.view())); });
 }
 template <storage Storage>
@@ -164,8 +161,7 @@ template <storage Storage>
   auto session = where.connect();
   return detail::in_file(where.names()[0], [&] {
     const std::uint64_t size = session.size(0);
-    if (size > detail::mds_json::max_bytes)
-      throw error(errc::limit, {"an index of ", size, " bytes; the limit is 256 MiB"});
+    detail::check_index_size(size);
     buffer room;
     room.resize_for_overwrite(detail::to_size(size));
     session.read(0, 0, room.span());

@@ -9,15 +9,10 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 template <class T>
-struct npy_range_format {
-  static constexpr std::string_view source_name = "npy_ranges", holder = "this npy file";
-  static constexpr npy_type type = npy_type::of<T>();
+struct npy_range_format : npy_format<T> {
+  static constexpr std::string_view source_name = "npy_ranges";
 
   [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e70797267; }
-  [[nodiscard]] static std::string type_name() { return type.name(); }
-  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
-    return find_npy_rows(session, object, 0, size, type);
-  }
 };
 
 }  // namespace detail

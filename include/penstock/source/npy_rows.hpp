@@ -8,22 +8,6 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-template <class T>
-struct npy_format {
-  static constexpr std::string_view source_name = "npy_rows", holder = "this npy file";
-  static constexpr npy_type type = npy_type::of<T>();
-
-  [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e7079; }
-  [[nodiscard]] static std::string type_name() { return type.name(); }
-  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
-    return find_npy_rows(session, object, 0, size, type);
-  }
-};
-
-}  // namespace detail
-
 /// The source that `npy_rows` makes of npy files.
 template <class T, storage Storage, std::uint64_t... Lengths>
 using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Lengths...>;

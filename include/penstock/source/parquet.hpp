@@ -184,9 +184,6 @@ template <detail::pattern_text Text>
 /// ("year=2024").
 struct parquet_format {
   static constexpr std::string_view name = "parquet";
-  using sources = std::variant<parquet_source<mapped_file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<parquet_source<Storage>>;
 
   parquet_options options = {};
 
@@ -197,7 +194,7 @@ struct parquet_format {
       if (folder.find('=') != std::string::npos) return look(there.below(folder));
     return format_fit::none;
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<parquet_source<mapped_file>> open(const dataset_listing& there) const {
     const auto named = [](const listed_files& some) { return some.ending == ".parquet" && is_parquet(some); };
     const bool by_folder = there.is_folder() && (there.fit_of(&is_parquet) == format_fit::none ||
                                                  there.fit_of(named) != format_fit::none);
@@ -207,7 +204,7 @@ struct parquet_format {
     return parquet(std::move(paths), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<parquet_source<Storage>> open_in(Storage where, const dataset_listing&) const {
     return parquet(std::move(where), options);
   }
 

@@ -7,9 +7,9 @@
 
 #include <penstock/base/name_list.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
-#include <penstock/source/rows/format_types.hpp>
 #include <penstock/source/rows/row_source.hpp>
 #include <penstock/source/rows/safetensors_header.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -268,7 +268,6 @@ struct safetensors_rows_format {
   template <storage Storage>
   using stored_sources =
       typename detail::sources_of_types<types, detail::safetensors_source_of, Storage>::type;
-  using sources = stored_sources<mapped_file>;
   static constexpr std::string_view name = "safetensors_rows";
 
   std::string tensor = {};
@@ -276,7 +275,7 @@ struct safetensors_rows_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_safetensors);
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_safetensors)), there);
   }
   template <storage Storage>

@@ -3,14 +3,15 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/files/shard_store.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,34 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Any `object_writer`; without one, shards are files.
+class shard_store {
+ public:
+  shard_store() = default;
+  template <class Writer>
+    requires(!std::same_as<Writer, shard_store>) && object_writer<Writer>
+  explicit shard_store(Writer writer)
+      : writer_(std::make_shared<Writer>(std::move(writer))),
+        open_([](void* self, std::string_view name) { static_cast<Writer*>(self)->open(name); }),
+        write_([](void* self, bytes_view bytes) { static_cast<Writer*>(self)->write(bytes); }),
+        finish_([](void* self) { return static_cast<Writer*>(self)->finish(); }) {}
+
+  [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
+  void open(std::string_view name) const { open_(writer_.get(), name); }
+  void write(bytes_view bytes) const { write_(writer_.get(), bytes); }
+  [[nodiscard]] object_version finish() const { return finish_(writer_.get()); }
+
+ private:
+  std::shared_ptr<void> writer_;
+  void (*open_)(void* self, std::string_view name) = nullptr;
+  void (*write_)(void* self, bytes_view bytes) = nullptr;
+  object_version (*finish_)(void* self) = nullptr;
+};
+
+}  // namespace detail
 
 /// Options of `shard_writer`; the default limits are those of WebDataset's ShardWriter.
 struct shard_writer_options {

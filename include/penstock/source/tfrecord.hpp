@@ -53,6 +53,8 @@ struct tfrecord_options {
 
 namespace detail {
 
+inline index_choice::operator tfrecord_options() const { return {.index = index_policy(*this)}; }
+
 /// The payload of a record, not read yet. Valid during the call that delivers it.
 template <class Worker>
 class tf_record {
@@ -145,7 +147,7 @@ struct tf_layout {
   tfrecord_options options;
 
   [[nodiscard]] static index_rules rules_of(const tfrecord_options& options) {
-    if (options.index.foreign() != nullptr)
+    if (options.index.foreign_ != nullptr)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; dali_index and energon_index are for tar shards");
     return {options.index,           options.threads,      0,
@@ -222,18 +224,15 @@ template <detail::pattern_text Text>
 /// TFRecord files for `dataset`, recognised by the checksum of the first record's size.
 struct tfrecord_format {
   static constexpr std::string_view name = "tfrecord";
-  using sources = std::variant<tfrecord_source<file>>;
-  template <storage Storage>
-  using stored_sources = std::variant<tfrecord_source<Storage>>;
 
   tfrecord_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&is_tfrecord); }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] std::variant<tfrecord_source<file>> open(const dataset_listing& there) const {
     return tfrecord(there.paths_of(&is_tfrecord), options);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+  [[nodiscard]] std::variant<tfrecord_source<Storage>> open_in(Storage where, const dataset_listing&) const {
     return tfrecord(std::move(where), options);
   }
 

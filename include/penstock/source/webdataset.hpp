@@ -54,9 +54,9 @@ struct webdataset_options {
   bool skip_apple_double = true;
 };
 
-inline index_policy::operator webdataset_options() const { return {.index = *this}; }
-
 namespace detail {
+
+inline index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
 
 template <storage Storage>
 [[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {

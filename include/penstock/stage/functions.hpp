@@ -61,18 +61,10 @@ concept takes_unfinished = requires { typename F::accepts_unfinished; };
 template <class F>
 concept accepts_call = requires { typename F::accepts_call; };
 
-template <class F>
-struct function_memory {
-  struct type {};
-};
-template <accepts_call F>
-  requires requires { typename F::scratch; }
-struct function_memory<F> {
-  using type = typename F::scratch;
-};
 /// The scratch of a function; an empty type if it has none.
 template <class F>
-using function_scratch = typename function_memory<F>::type;
+using function_scratch =
+    typename scratch_or<std::conditional_t<accepts_call<F>, F, nothing_for<F>>, nothing_for<F>>::type;
 
 template <class F, class V>
 using argument_of = std::conditional_t<takes_unfinished<F> || accepts_call<F>, V&&, finished<V>>;

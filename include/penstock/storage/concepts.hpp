@@ -109,7 +109,7 @@ concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_
   { s.size(id) } -> std::same_as<std::uint64_t>;
   { s.version(id) } -> std::same_as<object_version>;
   s.read(id, n, into);
-};
+} && !requires { typename S::viewed_session; };  // a `session_view` knows what it can when the program runs
 
 /// A session that can read many ranges at once while the calling threads do other work.
 ///   read_many(requests, listener)   starts all the reads, in any order, and returns without waiting for them. Does not

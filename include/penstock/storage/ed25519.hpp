@@ -42,13 +42,8 @@ class verifying_key {
  public:
   static constexpr std::size_t size = 32;
 
-  explicit verifying_key(bytes_view bytes) {
-    if (bytes.size() != size)
-      throw error(errc::argument, {"a public key of Ed25519 has 32 bytes, not ", bytes.size()});
-    key_ = detail::owned_key(EVP_PKEY_new_raw_public_key(
-        EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-    if (!key_) detail::no_ed25519();
-  }
+  explicit verifying_key(bytes_view bytes)
+      : key_(detail::raw_key(bytes, "a public key", EVP_PKEY_new_raw_public_key)) {}
   [[nodiscard]] static verifying_key from_pem(std::string_view text) {
     return verifying_key(detail::public_key_of(text));
   }
@@ -93,13 +88,8 @@ class signing_key {
  public:
   static constexpr std::size_t size = 32;
 
-  explicit signing_key(bytes_view bytes) {
-    if (bytes.size() != size)
-      throw error(errc::argument, {"a private key of Ed25519 has 32 bytes, not ", bytes.size()});
-    key_ = detail::owned_key(EVP_PKEY_new_raw_private_key(
-        EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-    if (!key_) detail::no_ed25519();
-  }
+  explicit signing_key(bytes_view bytes)
+      : key_(detail::raw_key(bytes, "a private key", EVP_PKEY_new_raw_private_key)) {}
   [[nodiscard]] static signing_key from_pem(std::string_view text) {
     return signing_key(detail::private_key_of(text));
   }

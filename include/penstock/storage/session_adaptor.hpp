@@ -109,7 +109,14 @@ class session_adaptor {
     pass([&](auto& s) { penstock::confirm(s, id); });
   }
   [[nodiscard]] bool resident(object_id id) const {
-    return pass([&](auto& s) { return is_resident(s, id); });
+    return pass([&](auto& s) {
+      // What is shown in place is in memory; what this session makes of that is not.
+      constexpr bool hides = traits_of<Derived>().mapped == mapped_objects::none;
+      if constexpr (hides && all_mapped<inner<decltype(s)>>())
+        return false;
+      else
+        return is_resident(s, id);
+    });
   }
   [[nodiscard]] bool tagged(object_id id) const {
     return pass([&](auto& s) { return is_tagged(s, id); });

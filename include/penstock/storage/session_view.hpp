@@ -65,6 +65,8 @@ class object_bytes {
 /// itself. Threads and errors: those of the session.
 class session_view {
  public:
+  using viewed_session = void;
+
   template <class S>
     requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
   session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}

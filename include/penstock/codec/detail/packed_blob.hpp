@@ -22,6 +22,7 @@ class packed_blob {
 
   /// Content of `size` bytes, still packed.
   packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
+    requires requires(mutable_bytes into) { scratch.expand(packed, into, false); }
       : scratch_(&scratch), packed_(packed), size_(size) {}
   /// Content that is already in the scratch.
   explicit packed_blob(Scratch& scratch) noexcept

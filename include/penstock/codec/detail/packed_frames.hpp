@@ -4,8 +4,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per block
-/// and yields an upper bound that no header can fake, so a false size allocates nothing.
+/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per
+/// block, which is 128 KiB of content in zstd, and yields an upper bound that no header can fake, so a false
+/// size allocates nothing.
 namespace penstock::inline v0_1::detail {
 
 /// The bytes of a payload of frames; lz4 took the form of its frames from zstd.

@@ -80,6 +80,16 @@ struct image_job {
   bool recover = false;
 };
 
+/// What the scratch of each codec has. A job is an `image_job`, or what is derived from one.
+template <fixed_string Codec, class Job = image_job>
+class decoder_scratch : public damage_count {
+ public:
+  static constexpr std::string_view codec = name_of<Codec>::value;
+  using job_type = Job;
+
+  image_scratch image;  ///< room for pixels
+};
+
 /// A lazy image of stored pixels that are turned when they are shown. `Scratch` is a codec's:
 ///   codec                          the codec's name
 ///   image                          an `image_scratch`

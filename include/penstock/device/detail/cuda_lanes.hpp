@@ -5,6 +5,7 @@
 #error "penstock/device/detail/cuda_lanes.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/device/detail/cuda_calls.hpp>
 
 #include <cuda_runtime_api.h>
@@ -23,11 +24,8 @@ namespace penstock::inline v0_1::detail {
 
 /// Pinned memory that goes to a device piece by piece: two halves, so that one is filled while the other is
 /// still being copied.
-class cuda_staging {
+class cuda_staging : unmovable {
  public:
-  cuda_staging() = default;
-  cuda_staging(const cuda_staging&) = delete;
-  cuda_staging& operator=(const cuda_staging&) = delete;
   ~cuda_staging() {
     for (half& h : halves_)
       if (h.memory != nullptr) static_cast<void>(cudaFreeHost(h.memory));

@@ -32,11 +32,8 @@ struct cufile_tally {
 /// Device memory that files are read to: two halves, registered with the library, so that one is read to
 /// while the other is still being copied to its place. A copy within the device is fast, and the library
 /// would make one itself for rows that begin in the middle of a block of the disk.
-class cufile_room {
+class cufile_room : unmovable {
  public:
-  cufile_room() = default;
-  cufile_room(const cufile_room&) = delete;
-  cufile_room& operator=(const cufile_room&) = delete;
   ~cufile_room() {
     for (half& h : halves_) release(h);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,6 +22,13 @@ inline bool stays_in_folder(std::string_view path) noexcept {
     begin = end + 1;
   }
   return true;
+}
+
+/// The largest description of a folder that is read.
+inline constexpr std::uint64_t max_description_bytes = 256_MiB;
+inline void check_index_size(std::uint64_t bytes) {
+  if (bytes > max_description_bytes)
+    throw error(errc::limit, {"an index of ", bytes, " bytes; the limit is 256 MiB"});
 }
 
 }  // namespace penstock::inline v0_1::detail

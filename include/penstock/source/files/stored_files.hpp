@@ -99,10 +99,8 @@ class stored_array : public Shape {
 
   /// Reads the values into their destination.
   void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
+    write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
   }
   /// A view of the values: in place if the session has views and the values are aligned and in this
   /// machine's byte order, otherwise of a copy in the worker's scratch.

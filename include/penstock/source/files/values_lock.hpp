@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
@@ -12,12 +13,10 @@ namespace detail {
 /// The right to make one file, which one thread of one process on the machine holds at a time. The lock
 /// ends with the process, however that ends. The file is renamed into place, so a file system without locks
 /// costs duplicate work and nothing else.
-class making_lock {
+class making_lock : unmovable {
  public:
   /// Waits for the others.
   explicit making_lock(const std::string& path);
-  making_lock(const making_lock&) = delete;
-  making_lock& operator=(const making_lock&) = delete;
   ~making_lock();
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
@@ -14,11 +15,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
-class regular_file {
+class regular_file : unmovable {
  public:
   explicit regular_file(const std::string& path);
-  regular_file(const regular_file&) = delete;
-  regular_file& operator=(const regular_file&) = delete;
   ~regular_file();
 
   [[nodiscard]] int number() const noexcept { return number_; }

@@ -48,11 +48,19 @@ PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
   return cache.empty() ? cache : cache + "penstock/indexes/";
 }
 
+// Without links, if the shard can be reached.
+PENSTOCK_INLINE std::string whole_path(const std::string& shard) {
+  using allocated = std::unique_ptr<char, void (*)(void*)>;
+  if (const allocated real(::realpath(shard.c_str(), nullptr), &std::free); real) return real.get();
+  if (shard.starts_with('/')) return shard;
+  const allocated here(::getcwd(nullptr, 0), &std::free);
+  return here ? std::string(here.get()) + "/" + shard : shard;
+}
+
 PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
   const std::string folder = index_folder(chosen);
   if (folder.empty()) return {};
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(shard.c_str(), nullptr), &std::free);
-  const std::string_view whole = real ? real.get() : std::string_view(shard);
+  const std::string whole = whole_path(shard);
   // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
   // again.
   const std::uint64_t one = fingerprint().add("index", whole).value();

@@ -49,8 +49,6 @@ class coming_samples {
   const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
   [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
   [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
   /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
   /// kept in memory, or are in the file of the sample before them.
   [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
@@ -171,17 +169,6 @@ class record_reader {
     if (index >= files_->shards.samples()) return;  // told when it is asked for
     const manifest::place place = files_->shards.locate(index);
     kept_.ranges(session_, files_->object(place.shard), place, sink);
-  }
-  /// Those of `count` consecutive samples.
-  template <class Sink>
-  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-    while (count != 0) {
-      const manifest::place place = files_->locate(index);
-      const std::uint64_t here = std::min(count, files_->shards.shards()[place.shard].samples - place.sample);
-      kept_.ranges(session_, files_->object(place.shard), place, sink, here);
-      index += here;
-      count -= here;
-    }
   }
   /// Loads the missing indexes of the samples' files, several at once.
   void get_ready(std::span<const position> samples) const

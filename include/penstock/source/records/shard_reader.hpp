@@ -81,16 +81,14 @@ class open_shards {
   [[nodiscard]] std::string key(Session& session, const manifest::place& place) const {
     return Show::key(files_->path(place.shard), indexes_.get(session, place.shard), place.sample);
   }
-  /// The ranges of the used members of a sample, or of `count` consecutive ones of its shard: one for each
-  /// run of adjacent members.
+  /// The ranges of the used members of a sample: one for each run of adjacent members.
   template <class Sink>
-  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink,
-              std::uint64_t count = 1) const {
+  void ranges(Session& session, object_id object, const manifest::place& place, Sink&& sink) const {
     if constexpr (requires { sink.unknown(); })
       if (indexes_.find(place.shard) == nullptr) return sink.unknown();
     const shard_index& tables = indexes_.get(session, place.shard);
     tables.runs_of_used(
-        tables.first_member(place.sample), tables.end_member(place.sample + count - 1),
+        tables.first_member(place.sample), tables.end_member(place.sample),
         [&](std::uint64_t begin, std::uint64_t end) { sink(session, object, begin, end - begin); });
   }
   /// Prefetches what says where the sample's members begin in the index.

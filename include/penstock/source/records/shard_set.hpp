@@ -86,10 +86,11 @@ struct known_shards : known_files {
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
-  /// wrong with the shard, if what is there may be taken.
+  /// Gets the index of a shard according to the policy: from the store, or by building it. `own`: the state
+  /// of the file that may hold it. `damage`: what was wrong with the shard, if what is there may be taken.
   [[nodiscard]] shared<const buffer> build(session_view session, sidecar_objects& near, std::size_t shard,
-                                           const std::string& name, shard_damage& damage) const;
+                                           const std::string& name, index_state own,
+                                           shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
   /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.

@@ -44,7 +44,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // First find the existing indexes: a few system calls per shard, so threads pay off only for many
   // shards, unless it takes a request to know that a shard is the same.
   std::vector<index_header> headers(names.size());
-  std::vector<std::size_t> found(names.size(), 0);
+  std::vector<index_state> states(names.size(), index_state::missing);
   const std::size_t lookers =
       distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
@@ -54,9 +54,9 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
       if (state == index_state::good &&
           ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
         state = index_state::stale;
-      found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
-      if (found[i] != 0) return;
+      if (state != index_state::missing) states[i] = state;
+      if (state == index_state::good) return;
       if (rules.policy == index_policy::require && local)
         throw index_required(path, names[i], to_text(state), errc::missing);
     }
@@ -64,12 +64,12 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // Then get the missing ones: from the store, or by a pass over the headers of the shard.
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (found[i] == 0) missing.push_back(i);
+    if (states[i] != index_state::good) missing.push_back(i);
   }
   std::vector<shard_damage> found_damages(missing.size());
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
+    shared<const buffer> built = build(session, near, i, names[i], states[i], found_damages[m]);
     headers[i] = *index_header::load(built->view());
     versions[i] = {headers[i].shard_size, headers[i].shard_stamp};
     if (!keep(names[i], versions[i], *built, found_damages[m])) in_memory[i] = std::move(built);
@@ -174,17 +174,17 @@ PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, ses
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
-                                                         shard_damage& damage) const {
+                                                         index_state own, shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  const foreign_index* const other = rules.policy.foreign();
+  const foreign_index* const other = rules.policy.foreign_;
   const auto translated = [&] {
     return made(other->build(*other,
                              {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
                              local ? nullptr : &near));
   };
-  if (rules.policy.own() == own_index_use::none) return translated();
-  std::string why = to_text(index_state::missing);
+  if (rules.policy.own_ == own_index_use::none) return translated();
+  std::string why = to_text(own);
   if (!local) {
     if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
@@ -192,8 +192,9 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
       return translated();
     } catch (const error& e) {
       if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
+      append(why, {"; ", e.message()});
     }
-  if (rules.policy.own() == own_index_use::require)
+  if (rules.policy.own_ == own_index_use::require)
     throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
@@ -203,18 +204,18 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (rules.policy.own() == own_index_use::none) return {};
+  if (rules.policy.own_ == own_index_use::none) return {};
   if (!local) return {store->kept_path(rules.folder, name, shard)};
-  if (rules.policy.own() != own_index_use::cache) return {index_path(name)};
+  if (rules.policy.own_ != own_index_use::cache) return {index_path(name)};
   return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (const own_index_use own = rules.policy.own();
-      own == own_index_use::none || own == own_index_use::transient)
-    return false;
+  const own_index_use own = rules.policy.own_;
+  if (own == own_index_use::none || own == own_index_use::transient) return false;
+  if (own == own_index_use::require && local) return false;  // that of another program stays the only one
   const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
@@ -226,7 +227,7 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const own_index_use own = rules.policy.own();
+  const own_index_use own = rules.policy.own_;
   const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -301,8 +302,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy.own() == own_index_use::none) {
-    index = set_->rules.policy.foreign()->file.of(name);
+  if (set_->rules.policy.own_ == own_index_use::none) {
+    index = set_->rules.policy.foreign_->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -331,15 +332,18 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   const object_version version = set_->versions[shard];
   const std::vector<std::string> files = set_->index_files(entry.name, version);
   std::string believed;  // the file whose header the plan has
+  index_state state = index_state::missing;
   for (const std::string& path : files) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
-    if (believed.empty() && peek_index(path, version).first == index_state::good) believed = path;
+    const index_state seen = peek_index(path, version).first;
+    if (believed.empty() && seen == index_state::good) believed = path;
+    if (seen != index_state::missing) state = seen == index_state::good ? index_state::damaged : seen;
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
   shard_damage damage;
-  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, state, damage);
   const bool kept = set_->keep(entry.name, version, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {

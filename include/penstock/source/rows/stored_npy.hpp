@@ -77,4 +77,17 @@ inline void check_npy_rows(const npy_header& header, npy_type wanted) {
   return {header.shape, begin + header.data_offset, begin + 8, swapped};
 }
 
+/// The files of `npy_rows`.
+template <class T>
+struct npy_format {
+  static constexpr std::string_view source_name = "npy_rows", holder = "this npy file";
+  static constexpr npy_type type = npy_type::of<T>();
+
+  [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e7079; }
+  [[nodiscard]] static std::string type_name() { return type.name(); }
+  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
+    return find_npy_rows(session, object, 0, size, type);
+  }
+};
+
 }  // namespace penstock::inline v0_1::detail

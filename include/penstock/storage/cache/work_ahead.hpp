@@ -64,9 +64,8 @@ class work_ahead {
     std::unique_lock lock(mutex_);
     while (!ends_) {
       const std::uint64_t seen = wakes_;
-      const auto now = std::chrono::steady_clock::now();
       bool more = false;
-      if (now >= rests_until_) {
+      if (std::chrono::steady_clock::now() >= rests_until_) {
         lock.unlock();
         bool failed = false;
         try {
@@ -75,7 +74,7 @@ class work_ahead {
           failed = true;
         }
         lock.lock();
-        if (failed) rests_until_ = now + std::chrono::seconds(1);
+        if (failed) rests_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
       }
       if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
     }

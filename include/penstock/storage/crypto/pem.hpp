@@ -97,6 +97,15 @@ template <class Read>
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   return owned_key(read(in.get(), nullptr, no_passphrase, nullptr));
 }
+/// A key of 32 bytes, made by a function of OpenSSL.
+template <class Make>
+[[nodiscard]] owned_key raw_key(bytes_view bytes, std::string_view what, Make&& make) {
+  if (bytes.size() != 32) throw error(errc::argument, {what, " of Ed25519 has 32 bytes, not ", bytes.size()});
+  owned_key key(
+      make(EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+  if (!key) no_ed25519();
+  return key;
+}
 [[nodiscard]] inline bool is_ed25519(const owned_key& key) noexcept {
   return EVP_PKEY_get_base_id(key.get()) == EVP_PKEY_ED25519;
 }

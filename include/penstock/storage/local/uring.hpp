@@ -5,6 +5,7 @@
 #error "penstock/storage/local/uring.hpp needs liburing: link penstock::uring"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/storage/local/paths.hpp>
 
 #include <liburing.h>
@@ -24,11 +25,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// A ring of the kernel, and an event that wakes the thread waiting for it.
-class uring {
+class uring : unmovable {
  public:
-  uring() = default;
-  uring(const uring&) = delete;
-  uring& operator=(const uring&) = delete;
   ~uring() { close(); }
 
   /// Returns 0, or the errno value that explains the failure. A kernel that cannot read through a ring fails.

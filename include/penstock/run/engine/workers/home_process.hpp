@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 
+#include <cstddef>
+
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -33,8 +36,28 @@ class home_process {
   unsigned char* mark_ = nullptr;  // 0 in a child
 };
 
-}  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/run/engine/workers/home_process.ipp>
+inline home_process::home_process() noexcept : id_(::getpid()) {
+#ifdef MADV_WIPEONFORK
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+    ::munmap(page, size);
+    return;
+  }
+  mark_ = static_cast<unsigned char*>(page);
+  *mark_ = 1;
 #endif
+}
+
+inline home_process::~home_process() {
+  if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+inline void home_process::refuse() {
+  throw error(errc::argument,
+              "this run was opened before fork(), and its workers are in the parent; open the plan in the "
+              "child as well, or fork first");
+}
+
+}  // namespace penstock::inline v0_1

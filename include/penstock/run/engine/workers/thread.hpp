@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/cpp20.hpp>
 
 #include <pthread.h>
@@ -12,11 +13,8 @@ namespace penstock::inline v0_1 {
 
 /// A thread that runs one member function and is joined on destruction. Not std::jthread, which instantiates
 /// a hundred functions for everything that it may run.
-class joined_thread {
+class joined_thread : detail::unmovable {
  public:
-  joined_thread() = default;
-  joined_thread(const joined_thread&) = delete;
-  joined_thread& operator=(const joined_thread&) = delete;
   ~joined_thread() { join(); }
 
   /// Calls `(object.*Member)()`, which must not throw. Throws std::system_error if no thread can be created.
