@@ -29,9 +29,10 @@ struct parquet_writer_options {
 ///     out.close();
 ///
 /// In: the path; the columns with their types, as Arrow prints them: "bool", "int8" to "uint64", "float",
-/// "double", "string", "binary", "date32[day]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]", and lists
-/// of these, `list<float>` or `fixed_size_list<float>[3]`; and a row's values, of which those that are not
-/// given are null. Out: the file, which appears under its name when it is complete and flushed, at `close`;
+/// "double", "string", "binary", "large_binary", "date32[day]", "timestamp[ms]", "timestamp[us]",
+/// "timestamp[ns]", and lists of these, `list<float>` or `fixed_size_list<float>[3]`; and a row's values, of
+/// which those that are not given are null. Out: the file, which appears under its name when it is complete
+/// and flushed, at `close`;
 /// without it there is none.
 /// Cost: a row group is kept in memory.
 /// Errors: errc::argument for a type that is not known, a column that is unknown or given twice, and a value
