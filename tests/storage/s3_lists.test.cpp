@@ -94,10 +94,10 @@ TEST_CASE("storage/s3: from opening to the first batch there is one list, and th
   const ps::webdataset_options kept{.index_folder = (folder / "indexes").string()};
   const std::string expected = s3_first_batch(ps::webdataset((folder / "t-{00..24}.tar").string()));
 
-  // Without indexes: three lists, of shards and of two kinds of indexes beside them, and the scans.
+  // Without indexes: two lists, of shards and of indexes beside them, and the scans.
   (void)ps::webdataset(shards, kept);
   CHECK(store.heads() == 0);
-  CHECK(store.lists() == 3 * 3);
+  CHECK(store.lists() == 2 * 3);
   const std::size_t pages = 3;
 
   store.clear_requests();
