@@ -70775,14 +70775,18 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, vo
     }
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
     retry_decision next;
+    bool cancelled = false;
     if (failed || policy_.max_in_flight != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
-      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels, first_failed);
+      cancelled = cancels_ != cancels;
+      if (failed) next = decide(what, attempt, why, over_ || cancelled, first_failed);
       if (next.again) mine.attempt = attempt + 1;
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
+    // It would have been tried again, as those are that wait by now.
+    if (cancelled && why.may_pass && policy_.attempts > 1) throw_stopped(what);
     if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next));
     wait_until(next.due, what, cancels);
   }

@@ -53,12 +53,12 @@ static_assert(!std::is_copy_constructible_v<retrying_far::session>, "only one se
 
 namespace {
 
-std::string content(std::size_t size) {
+std::string far_content(std::size_t size) {
   std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 31 + (i >> 8));
   return text;
 }
-ps::memory_files two_files() { return ps::memory_files().add("a", content(100'000)).add("b", "short"); }
+ps::memory_files two_files() { return ps::memory_files().add("a", far_content(100'000)).add("b", "short"); }
 ps::simulated_fault first_reads_fail(std::uint32_t times, ps::simulated_failure how = {}) {
   return {.object = 0, .times = times, .how = how};
 }
@@ -123,7 +123,7 @@ TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attem
   const auto session = retried.connect();
   std::array<std::byte, 4> four{};
   session.read(0, 10, four);
-  CHECK(ps::text_of(four) == content(14).substr(10));
+  CHECK(ps::text_of(four) == far_content(14).substr(10));
   CHECK(session.size(1) == 5);
   CHECK(session.version(1).size == 5);
   CHECK(session.report().counters == ps::storage_counters{.requests = 3, .bytes = 4, .retries = 2});
@@ -227,7 +227,7 @@ TEST_CASE("storage/retrying: waits are drawn by seed, object, offset and attempt
 
 TEST_CASE("storage/retrying: reads in the background are tried again, and report once") {
   const deadline limit("two thousand reads of which half fail at first");
-  const std::string all = content(100'000);
+  const std::string all = far_content(100'000);
   const far_memory far(two_files(),
                        {.latency = 100us, .jitter = 1ms, .seed = 3, .failing = 0.5, .failing_times = 2});
   auto session = ps::retrying(far, {.initial_backoff = 1ms, .budget = 0}).connect();
@@ -368,7 +368,7 @@ TEST_CASE("storage/retrying: a session that ends reports each of its reads") {
 
 TEST_CASE("storage/retrying: threads that read, cancel and retry at once") {
   const deadline limit("threads that read and cancel");
-  const std::string all = content(100'000);
+  const std::string all = far_content(100'000);
   const far_memory far(two_files(), {.latency = 0ms, .jitter = 500us, .failing = 0.5});
   auto session = ps::retrying(far, {.initial_backoff = 1ms, .budget = 0}).connect();
   std::atomic<bool> wrong{false};
