@@ -3092,7 +3092,7 @@ constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
 
 /// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
 template <fixed_string S>
-using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
+using name_of = decltype(detail::spell<S>(std::make_index_sequence<S.length>{}));
 
 }  // namespace penstock::inline v0_1
 
