@@ -15297,9 +15297,7 @@ enum class mapped_objects : std::uint8_t { none, some, all };
 
 /// What is a fact of a session's type. A session for which the defaults do not hold declares it:
 ///
-///     struct distant_session {
-///       static constexpr session_traits traits = {.latency = true};
-///     };
+///     static constexpr session_traits traits = {.latency = true};
 struct session_traits {
   bool latency = false;  ///< its reads are so slow that starting them early pays
   mapped_objects mapped = mapped_objects::none;
