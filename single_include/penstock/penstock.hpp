@@ -52953,10 +52953,11 @@ class index_choice {
 ///
 /// Indexes of other programs are policies in headers of their own, `dali_index` and `energon_index`:
 ///
-///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///     auto samples = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
 ///
-/// Then the other program's index must exist and agree with its shard: otherwise errc::missing or
-/// errc::format with the names of both files. The resulting index stays in memory: no file is written.
+/// By itself, as in `webdataset(path, dali_index)`, the other program's index must exist and agree with its
+/// shard: otherwise errc::missing or errc::format with the names of both files. The resulting index stays in
+/// memory: no file is written.
 /// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
 /// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
 /// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes
@@ -54912,8 +54913,7 @@ inline constexpr foreign_index dali_file{"DALI", {".idx", true}, &index_from_dal
 /// The indexes that DALI's `wds2idx` writes beside shards, `train-0.idx` for `train-0.tar`, as the policy of
 /// `webdataset`.
 ///
-///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
-///     auto any = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
+///     auto samples = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
 ///
 /// Version v1.2 names all members, so only a few headers are read: the first, the last and 62 between them,
 /// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared, after
@@ -61825,7 +61825,7 @@ inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_ene
 /// The indexes that Megatron-Energon writes beside shards, `train-0.tar.idx`, as the policy of `webdataset`
 /// and of `energon`.
 ///
-///     auto samples = webdataset("train-{0000..0127}.tar", energon_index);
+///     auto samples = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(energon_index));
 ///
 /// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
 /// `.nv-meta` repeat it, and are not read.

@@ -14,8 +14,7 @@ inline constexpr foreign_index dali_file{"DALI", {".idx", true}, &index_from_dal
 /// The indexes that DALI's `wds2idx` writes beside shards, `train-0.idx` for `train-0.tar`, as the policy of
 /// `webdataset`.
 ///
-///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
-///     auto any = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
+///     auto samples = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
 ///
 /// Version v1.2 names all members, so only a few headers are read: the first, the last and 62 between them,
 /// or four of a shard in a store. Version v1.1 does not, so all headers are read and compared, after

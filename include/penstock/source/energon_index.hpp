@@ -50,7 +50,7 @@ inline constexpr foreign_index energon_file{"Energon", {".idx"}, &index_from_ene
 /// The indexes that Megatron-Energon writes beside shards, `train-0.tar.idx`, as the policy of `webdataset`
 /// and of `energon`.
 ///
-///     auto samples = webdataset("train-{0000..0127}.tar", energon_index);
+///     auto samples = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(energon_index));
 ///
 /// All headers of a shard are read and compared with its index. The offsets in the SQLite database of a
 /// `.nv-meta` repeat it, and are not read.

@@ -57,10 +57,11 @@ class index_choice {
 ///
 /// Indexes of other programs are policies in headers of their own, `dali_index` and `energon_index`:
 ///
-///     auto samples = webdataset("train-{0000..0127}.tar", dali_index);
+///     auto samples = webdataset("train-{0000..0127}.tar", index_policy::cache.or_else(dali_index));
 ///
-/// Then the other program's index must exist and agree with its shard: otherwise errc::missing or
-/// errc::format with the names of both files. The resulting index stays in memory: no file is written.
+/// By itself, as in `webdataset(path, dali_index)`, the other program's index must exist and agree with its
+/// shard: otherwise errc::missing or errc::format with the names of both files. The resulting index stays in
+/// memory: no file is written.
 /// `index_policy::cache.or_else(dali_index)` makes an index from DALI's only where there is none of
 /// Penstock's, and reads the shard if there is none of DALI's either, or it does not agree with the shard;
 /// what was made, also from DALI's, is kept as `cache` says, and is then one of Penstock's. `or_else` takes
