@@ -14776,7 +14776,7 @@ struct damaged_shard {
   std::uint64_t samples = 0;  ///< that are in the dataset
 };
 
-/// What is known of a type of readers. A reader declares what differs from these defaults:
+/// The facts of a reader's type. A reader declares those that differ from the defaults:
 ///
 ///     static constexpr reader_traits traits = {.latency = true};
 struct reader_traits {
@@ -15295,7 +15295,7 @@ struct read_listener {
 /// How many of its objects a session shows in place; see `mapped_session`.
 enum class mapped_objects : std::uint8_t { none, some, all };
 
-/// What is a fact of a session's type. A session for which the defaults do not hold declares it:
+/// The facts of a session's type. A session declares those that differ from the defaults:
 ///
 ///     static constexpr session_traits traits = {.latency = true};
 struct session_traits {
@@ -15308,7 +15308,7 @@ struct session_traits {
 
 /// The facts of a session's type.
 template <class S>
-[[nodiscard]] constexpr session_traits traits_of() noexcept {
+[[nodiscard]] constexpr session_traits session_traits_of() noexcept {
   if constexpr (requires {
                   { S::traits } -> std::convertible_to<session_traits>;
                 }) {
@@ -15317,7 +15317,7 @@ template <class S>
     static_assert(!(
                       requires { requires std::same_as<decltype(S::views), const bool>; } ||
                       requires { requires std::same_as<decltype(S::has_latency), const bool>; }),
-                  "penstock: what a session says of itself is in one member now: write `static constexpr "
+                  "penstock: a session declares its facts in one member: write `static constexpr "
                   "session_traits traits = {.latency = true, .mapped = mapped_objects::all}` instead of "
                   "has_latency and views");
     return {};
@@ -15382,7 +15382,7 @@ template <class S>
 ///   confirm(id)                     if views may turn out to be invalid; see `confirm`
 ///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
-concept mapped_session = storage_session<S> && traits_of<S>().mapped != mapped_objects::none &&
+concept mapped_session = storage_session<S> && session_traits_of<S>().mapped != mapped_objects::none &&
                          requires(S& s, object_id id, std::uint64_t n) {
                            { s.view(id, n, n) } -> std::same_as<bytes_view>;
                          };
@@ -15390,7 +15390,7 @@ concept mapped_session = storage_session<S> && traits_of<S>().mapped != mapped_o
 /// Whether a session shows every object in place, always.
 template <class S>
 [[nodiscard]] constexpr bool all_mapped() noexcept {
-  return traits_of<S>().mapped == mapped_objects::all;
+  return session_traits_of<S>().mapped == mapped_objects::all;
 }
 
 /// How a session is told what a run will read, far ahead. The run's rows are numbered on through its epochs.
@@ -15419,7 +15419,7 @@ concept planning_session = storage_session<S> && requires(S& s, object_id id, st
 /// Whether `view` may be called for an object; once true it stays so.
 template <storage_session S>
 [[nodiscard]] bool is_mapped([[maybe_unused]] S& session, [[maybe_unused]] object_id id) {
-  if constexpr (traits_of<S>().mapped == mapped_objects::some)
+  if constexpr (session_traits_of<S>().mapped == mapped_objects::some)
     return session.mapped(id);
   else
     return all_mapped<S>();
@@ -16217,7 +16217,7 @@ consteval reader_traits known_traits() {
             requires { Reader::has_latency; } || requires { Reader::takes_fetched; } ||
             requires { Reader::plans_reads; } || requires { Reader::shows_contiguous; } ||
             requires { Reader::calls_functions; }),
-        "penstock: what a reader says of itself is in one member now: write `static constexpr "
+        "penstock: a reader declares its facts in one member: write `static constexpr "
         "reader_traits traits = {.latency = true}` instead of has_latency, and so for takes_fetched, "
         "plans_reads, shows_contiguous and calls_functions");
   if constexpr (!(tells_ranges<Reader> &&
@@ -16240,7 +16240,7 @@ struct hint_sink {
 
 }  // namespace detail
 
-/// What is known of a reader: what it declares, where it has the calls for that.
+/// The facts of a reader's type: those that it declares, as far as it has the calls for them.
 template <class Reader>
 inline constexpr reader_traits reader_traits_of = detail::known_traits<Reader>();
 
@@ -16510,8 +16510,8 @@ class sample_cache_table {
   /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
   /// too.
   [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
-  /// Notes that an object was made for which there is no room.
-  void pass(std::uint64_t number) noexcept {
+  /// Counts an object that was made and for which there is no room.
+  void count_uncached(std::uint64_t number) noexcept {
     parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
   }
   /// Whether there was no room for one, and there is less room than the average one takes.
@@ -16733,7 +16733,7 @@ class sample_cache_node {
     if (!table_->full()) made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
-    if (!made) table_->pass(source.index);
+    if (!made) table_->count_uncached(source.index);
     return into;
   }
   /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
@@ -16743,7 +16743,7 @@ class sample_cache_node {
     const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
     const void* const there = table_->add(source.index, made.get(), bytes);
     if (there == made.get()) (void)made.release();
-    if (there == nullptr) table_->pass(source.index);
+    if (there == nullptr) table_->count_uncached(source.index);
   }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {
@@ -26131,7 +26131,7 @@ class session_view {
   template <class S>
   [[nodiscard]] static constexpr calls made_for() noexcept {
     calls made;
-    made.traits = traits_of<S>();
+    made.traits = session_traits_of<S>();
     made.size = [](const void* session, object_id id) { return at<S>(session).size(id); };
     made.version = [](const void* session, object_id id) { return at<S>(session).version(id); };
     made.read = [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
@@ -42391,55 +42391,7 @@ namespace penstock::inline v0_1::detail {
 class shuffle_table {
  public:
   shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
-                std::uint64_t key)
-      : size_(starts.back()),
-        lanes_(lanes),
-        lane_length_(size_ / lanes),
-        longer_lanes_(size_ % lanes),
-        by_lanes_(lanes),
-        by_length_(std::max<std::uint64_t>(1, lane_length_)),
-        by_longer_(lane_length_ + 1) {
-    std::vector<std::uint64_t> filled;
-    filled.reserve(starts.size());
-    for (std::uint64_t i = 0; i + 1 < starts.size(); ++i) {
-      if (starts[i + 1] > starts[i]) filled.push_back(i);
-    }
-    const permutation shuffled(filled.size(), mix64(key ^ 0x7368'6172'6473'0000));
-    lane_windows_.reserve(lanes + 1);
-    shard_places_.assign(starts.size(), 0);
-    lane_windows_.push_back(0);
-    std::uint64_t place = 0, lane = 0, pieces = window;  // a full window, so that the first piece opens one
-    for (std::uint64_t i = 0; i < filled.size(); ++i) {
-      const std::uint64_t number = filled[shuffled(i)];
-      std::uint64_t source = starts[number];
-      shard_places_[number] = place;
-      while (source < starts[number + 1]) {
-        const std::uint64_t length = std::min(starts[number + 1] - source, lane_begin(lane + 1) - place);
-        if (pieces == window) {
-          window_places_.push_back(place);
-          window_pieces_.push_back(piece_places_.size());
-          pieces = 0;
-        }
-        piece_places_.push_back(place);
-        piece_shifts_.push_back(source - place);
-        ++pieces;
-        place += length;
-        source += length;
-        if (place == lane_begin(lane + 1)) {
-          lane_windows_.push_back(window_places_.size());
-          ++lane;
-          pieces = window;
-        }
-      }
-    }
-    lane_windows_.resize(lanes + 1, window_places_.size());  // lanes beyond the last sample are empty
-    const std::uint64_t windows = window_places_.size();
-    window_places_.push_back(size_);
-    window_pieces_.push_back(piece_places_.size());
-    mixes_.reserve(windows);
-    for (std::uint64_t w = 0; w < windows; ++w)
-      mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
-  }
+                std::uint64_t key);
 
   /// The source index at index p of the epoch.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t p) const noexcept {
@@ -42460,15 +42412,7 @@ class shuffle_table {
 
   /// The epoch index of source index i, which lies in shard `number`.
   [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number,
-                                       std::uint64_t i) const noexcept {
-    std::uint64_t place = shard_places_[number] + (i - shard_start);
-    const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
-    place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);
-    if (lanes_ == 1) return place;
-    const std::uint64_t longer = longer_lanes_ * (lane_length_ + 1);
-    const auto [line, depth] = place < longer ? by_longer_(place) : by_length_(place - longer);
-    return depth * lanes_ + line + (place < longer ? 0 : longer_lanes_);
-  }
+                                       std::uint64_t i) const noexcept;
 
  private:
   /// Lanes hold the indices p with p mod lanes == lane, so the first ones are longer by one.
@@ -42486,6 +42430,74 @@ class shuffle_table {
   std::vector<std::uint64_t> piece_shifts_;   // each piece's source index - place
   std::vector<std::uint64_t> shard_places_;   // each shard's first place
 };
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/shuffle_table.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE shuffle_table::shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window,
+                                             std::uint64_t lanes, std::uint64_t key)
+    : size_(starts.back()),
+      lanes_(lanes),
+      lane_length_(size_ / lanes),
+      longer_lanes_(size_ % lanes),
+      by_lanes_(lanes),
+      by_length_(std::max<std::uint64_t>(1, lane_length_)),
+      by_longer_(lane_length_ + 1) {
+  std::vector<std::uint64_t> filled;
+  filled.reserve(starts.size());
+  for (std::uint64_t i = 0; i + 1 < starts.size(); ++i) {
+    if (starts[i + 1] > starts[i]) filled.push_back(i);
+  }
+  const permutation shuffled(filled.size(), mix64(key ^ 0x7368'6172'6473'0000));
+  lane_windows_.reserve(lanes + 1);
+  shard_places_.assign(starts.size(), 0);
+  lane_windows_.push_back(0);
+  std::uint64_t place = 0, lane = 0, pieces = window;  // a full window, so that the first piece opens one
+  for (std::uint64_t i = 0; i < filled.size(); ++i) {
+    const std::uint64_t number = filled[shuffled(i)];
+    std::uint64_t source = starts[number];
+    shard_places_[number] = place;
+    while (source < starts[number + 1]) {
+      const std::uint64_t length = std::min(starts[number + 1] - source, lane_begin(lane + 1) - place);
+      if (pieces == window) {
+        window_places_.push_back(place);
+        window_pieces_.push_back(piece_places_.size());
+        pieces = 0;
+      }
+      piece_places_.push_back(place);
+      piece_shifts_.push_back(source - place);
+      ++pieces;
+      place += length;
+      source += length;
+      if (place == lane_begin(lane + 1)) {
+        lane_windows_.push_back(window_places_.size());
+        ++lane;
+        pieces = window;
+      }
+    }
+  }
+  lane_windows_.resize(lanes + 1, window_places_.size());  // lanes beyond the last sample are empty
+  const std::uint64_t windows = window_places_.size();
+  window_places_.push_back(size_);
+  window_pieces_.push_back(piece_places_.size());
+  mixes_.reserve(windows);
+  for (std::uint64_t w = 0; w < windows; ++w)
+    mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
+}
+
+PENSTOCK_INLINE std::uint64_t shuffle_table::index_of(std::uint64_t shard_start, std::uint64_t number,
+                                                      std::uint64_t i) const noexcept {
+  std::uint64_t place = shard_places_[number] + (i - shard_start);
+  const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
+  place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);
+  if (lanes_ == 1) return place;
+  const std::uint64_t longer = longer_lanes_ * (lane_length_ + 1);
+  const auto [line, depth] = place < longer ? by_longer_(place) : by_length_(place - longer);
+  return depth * lanes_ + line + (place < longer ? 0 : longer_lanes_);
+}
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -42530,12 +42542,7 @@ class shuffle_order {
     }
   };
 
-  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
-    if (size_ >= permutation::max_size) {
-      throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
-          .in_stage("shuffle");
-    }
-  }
+  shuffle_order(const order_input& in, std::uint64_t seed);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return 1; }
@@ -42543,10 +42550,7 @@ class shuffle_order {
   [[nodiscard]] bound bind(std::uint64_t epoch) const {
     return {epoch, permutation(size_, detail::shuffle_key(seed_, epoch))};
   }
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    if (upstream.index >= size_) return std::nullopt;
-    return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   std::uint64_t size_;
@@ -42575,36 +42579,14 @@ class windowed_shuffle_order {
     shared<const detail::shuffle_table> owner_;
   };
 
-  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
-      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
-    if (in.size >= permutation::max_size) {
-      throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
-          .in_stage("shuffle");
-    }
-    if (window_ == 0)
-      throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
-    if (lanes_ == 0 || lanes_ > max_lanes) {
-      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
-    }
-    starts_ = in.starts ? std::move(in.starts)
-                        : shared<const std::vector<std::uint64_t>>(
-                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
-    if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
-    }
-  }
+  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return starts_->back(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return lanes_; }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, table(epoch)}; }
 
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    if (upstream.index >= size()) return std::nullopt;
-    const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
-    return position{upstream.epoch,
-                    table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   static constexpr std::uint64_t max_lanes = std::uint64_t{1} << 24;
@@ -42619,17 +42601,7 @@ class windowed_shuffle_order {
     std::size_t oldest = 0;
   };
 
-  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const {
-    const std::lock_guard lock(recent_->guard);
-    for (const entry& known : recent_->entries) {
-      if (known.table && known.epoch == epoch) return known.table;
-    }
-    shared<const detail::shuffle_table> made(
-        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
-    recent_->entries[recent_->oldest] = {epoch, made};
-    recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
-    return made;
-  }
+  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const;
 
   std::uint64_t seed_, window_, lanes_;
   shared<const std::vector<std::uint64_t>> starts_;
@@ -42645,7 +42617,7 @@ struct shuffle_stage {
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -42665,10 +42637,7 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"shuffle(seed ", seed, ", window ", shards,
-                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed, shards, lane_count);
@@ -42736,6 +42705,72 @@ struct shuffle_fn : shuffle_forms {
 ///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> |
 ///                   shuffle(seed(7), window(16), lanes(64)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/shuffle.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE shuffle_order::shuffle_order(const order_input& in, std::uint64_t seed)
+    : size_(in.size), seed_(seed) {
+  if (size_ >= permutation::max_size) {
+    throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
+        .in_stage("shuffle");
+  }
+}
+
+PENSTOCK_INLINE std::optional<position> shuffle_order::position_of(position upstream) const {
+  if (upstream.index >= size_) return std::nullopt;
+  return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
+}
+
+PENSTOCK_INLINE windowed_shuffle_order::windowed_shuffle_order(order_input in, std::uint64_t seed,
+                                                               std::uint64_t window, std::uint64_t lane_count)
+    : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
+  if (in.size >= permutation::max_size) {
+    throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
+        .in_stage("shuffle");
+  }
+  if (window_ == 0)
+    throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
+  if (lanes_ == 0 || lanes_ > max_lanes) {
+    throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
+  }
+  starts_ = in.starts ? std::move(in.starts)
+                      : shared<const std::vector<std::uint64_t>>(
+                            new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
+  if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
+    throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
+  }
+}
+
+PENSTOCK_INLINE std::optional<position> windowed_shuffle_order::position_of(position upstream) const {
+  if (upstream.index >= size()) return std::nullopt;
+  const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
+  return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
+}
+
+PENSTOCK_INLINE shared<const detail::shuffle_table> windowed_shuffle_order::table(std::uint64_t epoch) const {
+  const std::lock_guard lock(recent_->guard);
+  for (const entry& known : recent_->entries) {
+    if (known.table && known.epoch == epoch) return known.table;
+  }
+  shared<const detail::shuffle_table> made(
+      new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
+  recent_->entries[recent_->oldest] = {epoch, made};
+  recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
+  return made;
+}
+
+PENSTOCK_INLINE std::string shuffle_stage::describe() const {
+  return detail::text({"shuffle(seed ", seed, ")"});
+}
+
+PENSTOCK_INLINE std::string windowed_shuffle_stage::describe() const {
+  return detail::text({"shuffle(seed ", seed, ", window ", shards,
+                       (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -56561,7 +56596,7 @@ class record_reader {
   using session_type = typename decltype(Files::where)::session;
 
   static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
-  static constexpr bool glances = traits_of<session_type>().prefetches &&
+  static constexpr bool glances = session_traits_of<session_type>().prefetches &&
                                   requires(const Opened& kept, manifest::place at) { kept.glance(at); };
   static constexpr bool enters =
       requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
@@ -56576,7 +56611,7 @@ class record_reader {
     std::uint64_t samples = 0;  // of its file
     [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
   };
-  static constexpr reader_traits traits = {.latency = traits_of<session_type>().latency,
+  static constexpr reader_traits traits = {.latency = session_traits_of<session_type>().latency,
                                            .plans_reads = planning_session<session_type>,
                                            .in_memory = glances};
 
@@ -60470,7 +60505,7 @@ struct shard_set : known_shards {
 
  private:
   [[nodiscard]] static bool is_distant(const Storage& given) {
-    return traits_of<typename Storage::session>().latency && !is_local(given);
+    return session_traits_of<typename Storage::session>().latency && !is_local(given);
   }
   [[nodiscard]] static const store_calls* calls() noexcept {
     if constexpr (may_be_stored<Storage>)
@@ -60683,7 +60718,7 @@ PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, ses
     auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
     if (own && adopt(set, *own, session, id, shard, why)) return own;
   } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
+    // If the shard itself is damaged, the scan reports it.
     if (!depends_on_bytes(e.code())) throw;
   }
   return std::nullopt;
@@ -62313,7 +62348,8 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
   detail::sidecar_objects near(where);
   auto session = where.connect();
   return detail::index_all(facts_of(where), session, near,
-                           traits_of<typename Storage::session>().latency && !is_local(where), options,
+                           session_traits_of<typename Storage::session>().latency && !is_local(where),
+                           options,
                            {const_cast<std::remove_const_t<put_type>*>(&put),
                             [](void* self, std::size_t number, const std::string& name, bytes_view index) {
                               (*static_cast<put_type*>(self))(number, name, index);
@@ -68750,12 +68786,14 @@ namespace detail {
 template <class... Inner>
 [[nodiscard]] constexpr session_traits traits_of_one_of() noexcept {
   using enum mapped_objects;
-  const auto each_shows = [](mapped_objects which) { return ((traits_of<Inner>().mapped == which) && ...); };
-  return {.latency = (traits_of<Inner>().latency || ...),
+  const auto each_shows = [](mapped_objects which) {
+    return ((session_traits_of<Inner>().mapped == which) && ...);
+  };
+  return {.latency = (session_traits_of<Inner>().latency || ...),
           .mapped = each_shows(none)  ? none
                     : each_shows(all) ? all
                                       : some,
-          .prefetches = (traits_of<Inner>().prefetches && ...)};
+          .prefetches = (session_traits_of<Inner>().prefetches && ...)};
 }
 
 }  // namespace detail
@@ -68843,7 +68881,7 @@ class session_adaptor {
   [[nodiscard]] bool resident(object_id id) const {
     return pass([&](auto& s) {
       // What is shown in place is in memory; what this session makes of that is not.
-      constexpr bool hides = traits_of<Derived>().mapped == mapped_objects::none;
+      constexpr bool hides = session_traits_of<Derived>().mapped == mapped_objects::none;
       if constexpr (hides && all_mapped<inner<decltype(s)>>())
         return false;
       else

@@ -2,6 +2,7 @@
 // expect: the members of this sample are not decoded yet
 
 #include <penstock/codec/integer.hpp>
+#include <penstock/core/open_sample.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: what a reader says of itself is in one member now
+// expect: a reader declares its facts in one member
 
 #include <penstock/evaluation/reader_calls.hpp>
 

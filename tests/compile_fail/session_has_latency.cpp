@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: what a session says of itself is in one member now
+// expect: a session declares its facts in one member
 
 #include <penstock/storage/concepts.hpp>
 
@@ -11,4 +11,4 @@ struct far_session {
 #endif
 };
 
-int main() { return penstock::traits_of<far_session>().latency ? 0 : 1; }
+int main() { return penstock::session_traits_of<far_session>().latency ? 0 : 1; }

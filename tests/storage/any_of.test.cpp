@@ -108,15 +108,15 @@ class copied {
 using three = ps::any_of<ps::file, shown, far>;
 using near = ps::any_of<ps::file, copied>;
 static_assert(ps::storage<three>);
-static_assert(ps::background_session<three::session> && ps::traits_of<three::session>().latency);
+static_assert(ps::background_session<three::session> && ps::session_traits_of<three::session>().latency);
 static_assert(ps::mapped_session<three::session>);
 static_assert(!ps::all_mapped<three::session>() && !ps::is_local<three>());
-static_assert(!ps::background_session<near::session> && !ps::traits_of<near::session>().latency);
+static_assert(!ps::background_session<near::session> && !ps::session_traits_of<near::session>().latency);
 static_assert(ps::mapped_session<near::session> && ps::storage<near>);
 static_assert(ps::all_mapped<ps::any_of<ps::mapped_file, shown>::session>());
 static_assert(!ps::mapped_session<ps::any_of<copied, far>::session>);
 static_assert(ps::is_local<ps::any_of<ps::file>>() &&
-              !ps::traits_of<ps::any_of<ps::file>::session>().latency);
+              !ps::session_traits_of<ps::any_of<ps::file>::session>().latency);
 
 void put(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

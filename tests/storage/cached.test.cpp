@@ -142,7 +142,7 @@ void change_file(const std::filesystem::path& path, const Change& change) {
 }
 
 static_assert(ps::background_session<ps::cached<ps::disk_cache, stamped_files>::session>);
-static_assert(ps::traits_of<ps::cached<ps::disk_cache, stamped_files>::session>().latency);
+static_assert(ps::session_traits_of<ps::cached<ps::disk_cache, stamped_files>::session>().latency);
 
 TEST_CASE("storage/cached: any range has its bytes, and each block is fetched once for all sessions") {
   const objects all;

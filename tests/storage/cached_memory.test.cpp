@@ -158,7 +158,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 using memory_session = ps::cached<ps::memory_cache, stamped_files>::session;
 static_assert(ps::background_session<memory_session>);
-static_assert(ps::traits_of<memory_session>().latency);
+static_assert(ps::session_traits_of<memory_session>().latency);
 
 TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fetched once for all storages") {
   const objects all;

@@ -51,10 +51,10 @@ static_assert(ps::renaming_storage<ps::checked<ps::memory_files>>);
 static_assert(ps::all_mapped<ps::checked<ps::memory_files>::session>());
 static_assert(ps::all_mapped<ps::checked<ps::mapped_file>::session>());
 static_assert(ps::mapped_session<ps::checked<ps::file>::session>);
-static_assert(ps::traits_of<ps::checked<ps::file>::session>().prefetches);
+static_assert(ps::session_traits_of<ps::checked<ps::file>::session>().prefetches);
 static_assert(!ps::is_local<ps::checked<ps::file>>(), "an index beside a file would not be compared");
 static_assert(ps::background_session<ps::checked<far_memory>::session>);
-static_assert(ps::traits_of<ps::checked<far_memory>::session>().latency);
+static_assert(ps::session_traits_of<ps::checked<far_memory>::session>().latency);
 static_assert(!ps::abandons<ps::checked<far_memory>::session>());
 static_assert(ps::storage<ps::checked<ps::checked<far_memory>>>, "one may be in another");
 

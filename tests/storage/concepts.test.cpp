@@ -39,8 +39,8 @@ static_assert(ps::mapped_session<ps::memory_files::session> && !ps::mapped_sessi
 
 TEST_CASE("storage/concepts: a session of three members is one, and every function does without the rest") {
   least session;
-  CHECK_FALSE(ps::traits_of<least>().latency);
-  CHECK_FALSE(ps::traits_of<least>().prefetches);
+  CHECK_FALSE(ps::session_traits_of<least>().latency);
+  CHECK_FALSE(ps::session_traits_of<least>().prefetches);
   CHECK_FALSE(ps::is_mapped(session, 0));
   CHECK_FALSE(ps::is_resident(session, 0));
   CHECK_FALSE(ps::is_tagged(session, 0));

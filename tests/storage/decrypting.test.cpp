@@ -66,9 +66,10 @@ template <class Storage>
 using around = ps::decrypting_storage<ps::aes_256_gcm, Storage, ps::one_key>;
 static_assert(ps::storage<in_memory> && ps::renaming_storage<in_memory> && ps::has_sidecars<in_memory>());
 static_assert(!ps::mapped_session<in_memory::session> && !ps::mapped_session<around<ps::file>::session>);
-static_assert(!ps::background_session<in_memory::session> && !ps::traits_of<in_memory::session>().latency);
+static_assert(!ps::background_session<in_memory::session> &&
+              !ps::session_traits_of<in_memory::session>().latency);
 static_assert(ps::background_session<around<far_memory>::session> &&
-              ps::traits_of<around<far_memory>::session>().latency);
+              ps::session_traits_of<around<far_memory>::session>().latency);
 static_assert(ps::has_sidecars<around<ps::file>>());
 static_assert(!ps::is_local<around<ps::file>>(), "plaintext must not be kept beside the files");
 static_assert(ps::storage<around<around<ps::memory_files>>>, "one may be in another");

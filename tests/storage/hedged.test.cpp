@@ -40,7 +40,7 @@ using penstock_test::read_outcomes;
 using far_memory = ps::simulated_storage<ps::memory_files>;
 using safe_far = ps::hedged<far_memory>;
 static_assert(ps::storage<safe_far> && ps::background_session<safe_far::session>);
-static_assert(ps::traits_of<safe_far::session>().latency);
+static_assert(ps::session_traits_of<safe_far::session>().latency);
 static_assert(ps::is_local<ps::hedged<ps::simulated_storage<ps::file>>>());
 static_assert(ps::abandons<abandoning_storage::session>());
 static_assert(!ps::abandons<held_storage::session>());

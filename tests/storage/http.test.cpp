@@ -41,7 +41,7 @@ using namespace std::chrono_literals;
 using namespace penstock_test;
 
 static_assert(ps::storage<ps::http> && ps::background_session<ps::http::session>);
-static_assert(ps::traits_of<ps::http::session>().latency && !ps::is_local<ps::http>());
+static_assert(ps::session_traits_of<ps::http::session>().latency && !ps::is_local<ps::http>());
 static_assert(!std::is_copy_constructible_v<ps::http::session>, "only one session may end its reads");
 
 TEST_CASE("storage/http: names and descriptions") {
@@ -58,7 +58,7 @@ TEST_CASE("storage/http: chosen by the scheme of a URL at run time") {
   const std::string bytes = web_content(5000);
   web_server server(answering([&](const web_request& request) { return web_object(request, bytes); }));
   using either = ps::any_of<ps::file, ps::http>;
-  static_assert(ps::background_session<either::session> && ps::traits_of<either::session>().latency);
+  static_assert(ps::background_session<either::session> && ps::session_traits_of<either::session>().latency);
   const either far(ps::http({server.at("/a.tar").c_str()}, direct()));
   const auto session = far.connect();
   CHECK(session.size(0) == 5000);

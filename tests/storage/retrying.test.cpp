@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -42,10 +43,10 @@ using retrying_far = ps::retrying<far_memory>;
 using retrying_files = ps::retrying<ps::file>;
 using retrying_memory = ps::retrying<ps::memory_files>;
 static_assert(ps::storage<retrying_far> && ps::background_session<retrying_far::session>);
-static_assert(ps::traits_of<retrying_far::session>().latency);
+static_assert(ps::session_traits_of<retrying_far::session>().latency);
 static_assert(!ps::is_local<retrying_far>() && ps::is_local<retrying_files>());
 static_assert(!ps::background_session<retrying_files::session> &&
-              !ps::traits_of<retrying_files::session>().latency);
+              !ps::session_traits_of<retrying_files::session>().latency);
 static_assert(!ps::abandons<retrying_far::session>(), "its reads have other tags inside");
 static_assert(ps::mapped_session<retrying_files::session>);
 static_assert(ps::all_mapped<retrying_memory::session>());
@@ -345,6 +346,39 @@ TEST_CASE("storage/retrying: a stop token ends the waits of all sessions, and th
   late.wait();
   CHECK(late.failures(ps::errc::stopped) == 10);
   CHECK(far.reads() == asked);
+}
+
+namespace {
+/// One object, each of whose reads asks for a stop and then fails in a way that may pass.
+struct stopping_storage {
+  struct session {
+    std::stop_source stop;
+    std::uint64_t size(ps::object_id) const { return 10; }
+    ps::object_version version(ps::object_id) const { return {10, 1}; }
+    void read(ps::object_id, std::uint64_t, ps::mutable_bytes) {
+      stop.request_stop();
+      throw ps::error(ps::errc::io, "the connection was lost");
+    }
+  };
+  std::stop_source stop;
+  std::vector<std::string> all = {"a"};
+  std::span<const std::string> names() const { return all; }
+  session connect() const { return {stop}; }
+};
+}  // namespace
+
+TEST_CASE("storage/retrying: a read that fails while it is stopped ends as stopped") {
+  const deadline limit("a stop during an attempt");
+  const stopping_storage far;
+  std::vector<std::byte> bytes(10);
+  try {
+    ps::retrying(far, {.initial_backoff = 24h, .max_time = 24h}, far.stop.get_token())
+        .connect()
+        .read(0, 0, bytes);
+    FAIL("the read did not fail");
+  } catch (const ps::error& e) {
+    CHECK(e.code() == ps::errc::stopped);
+  }
 }
 
 TEST_CASE("storage/retrying: a session that ends reports each of its reads") {

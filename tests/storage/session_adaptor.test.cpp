@@ -71,9 +71,9 @@ struct everything {
 };
 
 static_assert(ps::abandons<around<everything>>() && ps::mapped_session<around<everything>>);
-static_assert(ps::traits_of<around<everything>>().prefetches);
+static_assert(ps::session_traits_of<around<everything>>().prefetches);
 static_assert(ps::planning_session<around<everything>>);
-static_assert(ps::traits_of<around<everything>>().latency);
+static_assert(ps::session_traits_of<around<everything>>().latency);
 
 using in_memory = ps::memory_files::session;
 static_assert(ps::all_mapped<around<in_memory>>() && !ps::background_session<around<in_memory>>);
@@ -126,11 +126,15 @@ static_assert(ps::storage_session<inverted> && !ps::all_mapped<inverted>());
 
 TEST_CASE("storage/session_adaptor: what is declared anew, or deleted, is not passed on") {
   auto inner = ps::memory_files().add("a", std::string("\x01\x02", 2)).connect();
-  const inverted outer(inner);
+  inverted outer(inner);
   std::array<std::byte, 2> bytes{};
   outer.read(0, 0, bytes);
   CHECK(bytes == std::array{std::byte{0xfe}, std::byte{0xfd}});
   CHECK(outer.size(0) == 2);
+  // What is shown in place is in memory; what is made of it is not.
+  CHECK(around(inner).resident(0));
+  CHECK_FALSE(outer.resident(0));
+  CHECK_FALSE(around(outer).resident(0));
 }
 
 }  // namespace session_adaptor_test

@@ -32,7 +32,8 @@ using penstock_test::read_outcomes;
 
 using far_memory = ps::simulated_storage<ps::memory_files>;
 static_assert(ps::storage<far_memory> && ps::background_session<far_memory::session>);
-static_assert(ps::traits_of<far_memory::session>().latency && !ps::traits_of<ps::file::session>().latency);
+static_assert(ps::session_traits_of<far_memory::session>().latency &&
+              !ps::session_traits_of<ps::file::session>().latency);
 static_assert(!ps::background_session<ps::file::session>, "file reads in the calling thread");
 static_assert(ps::is_local<ps::simulated_storage<ps::file>>() && !ps::is_local<far_memory>());
 static_assert(!std::is_copy_constructible_v<far_memory::session>, "only one session may end its reads");

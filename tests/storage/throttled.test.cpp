@@ -38,7 +38,7 @@ using penstock_test::read_outcomes;
 using far_memory = ps::simulated_storage<ps::memory_files>;
 using gentle_far = ps::throttled<far_memory>;
 static_assert(ps::storage<gentle_far> && ps::background_session<gentle_far::session>);
-static_assert(ps::traits_of<gentle_far::session>().latency);
+static_assert(ps::session_traits_of<gentle_far::session>().latency);
 static_assert(ps::is_local<ps::throttled<ps::file>>());
 static_assert(ps::mapped_session<ps::throttled<ps::file>::session>);
 static_assert(!ps::background_session<ps::throttled<ps::file>::session>);

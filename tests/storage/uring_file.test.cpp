@@ -46,7 +46,7 @@ using penstock_test::read_outcomes;
 
 static_assert(ps::is_local<ps::uring_file>() && ps::mapped_session<ps::uring_file::session>);
 static_assert(ps::background_session<ps::uring_file::session> &&
-              !ps::traits_of<ps::uring_file::session>().latency);
+              !ps::session_traits_of<ps::uring_file::session>().latency);
 static_assert(!std::is_copy_constructible_v<ps::uring_file::session>, "only one session may end its reads");
 
 namespace {

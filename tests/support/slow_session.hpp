@@ -80,7 +80,8 @@ struct slow_session {
     return all;
   }
 };
-static_assert(penstock::background_session<slow_session> && penstock::traits_of<slow_session>().latency);
+static_assert(penstock::background_session<slow_session> &&
+              penstock::session_traits_of<slow_session>().latency);
 
 /// A fetcher over such a session.
 struct slow_fetching {

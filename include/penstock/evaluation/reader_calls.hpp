@@ -81,7 +81,7 @@ consteval reader_traits known_traits() {
             requires { Reader::has_latency; } || requires { Reader::takes_fetched; } ||
             requires { Reader::plans_reads; } || requires { Reader::shows_contiguous; } ||
             requires { Reader::calls_functions; }),
-        "penstock: what a reader says of itself is in one member now: write `static constexpr "
+        "penstock: a reader declares its facts in one member: write `static constexpr "
         "reader_traits traits = {.latency = true}` instead of has_latency, and so for takes_fetched, "
         "plans_reads, shows_contiguous and calls_functions");
   if constexpr (!(tells_ranges<Reader> &&
@@ -104,7 +104,7 @@ struct hint_sink {
 
 }  // namespace detail
 
-/// What is known of a reader: what it declares, where it has the calls for that.
+/// The facts of a reader's type: those that it declares, as far as it has the calls for them.
 template <class Reader>
 inline constexpr reader_traits reader_traits_of = detail::known_traits<Reader>();
 

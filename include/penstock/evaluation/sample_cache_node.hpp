@@ -99,7 +99,7 @@ class sample_cache_node {
     if (!table_->full()) made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
-    if (!made) table_->pass(source.index);
+    if (!made) table_->count_uncached(source.index);
     return into;
   }
   /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
@@ -109,7 +109,7 @@ class sample_cache_node {
     const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
     const void* const there = table_->add(source.index, made.get(), bytes);
     if (there == made.get()) (void)made.release();
-    if (there == nullptr) table_->pass(source.index);
+    if (there == nullptr) table_->count_uncached(source.index);
   }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {

@@ -48,8 +48,8 @@ class sample_cache_table {
   /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
   /// too.
   [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
-  /// Notes that an object was made for which there is no room.
-  void pass(std::uint64_t number) noexcept {
+  /// Counts an object that was made and for which there is no room.
+  void count_uncached(std::uint64_t number) noexcept {
     parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
   }
   /// Whether there was no room for one, and there is less room than the average one takes.

@@ -3,6 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
@@ -49,12 +50,7 @@ class shuffle_order {
     }
   };
 
-  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
-    if (size_ >= permutation::max_size) {
-      throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
-          .in_stage("shuffle");
-    }
-  }
+  shuffle_order(const order_input& in, std::uint64_t seed);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return 1; }
@@ -62,10 +58,7 @@ class shuffle_order {
   [[nodiscard]] bound bind(std::uint64_t epoch) const {
     return {epoch, permutation(size_, detail::shuffle_key(seed_, epoch))};
   }
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    if (upstream.index >= size_) return std::nullopt;
-    return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   std::uint64_t size_;
@@ -94,36 +87,14 @@ class windowed_shuffle_order {
     shared<const detail::shuffle_table> owner_;
   };
 
-  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
-      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
-    if (in.size >= permutation::max_size) {
-      throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
-          .in_stage("shuffle");
-    }
-    if (window_ == 0)
-      throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
-    if (lanes_ == 0 || lanes_ > max_lanes) {
-      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
-    }
-    starts_ = in.starts ? std::move(in.starts)
-                        : shared<const std::vector<std::uint64_t>>(
-                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
-    if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
-    }
-  }
+  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return starts_->back(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return lanes_; }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, table(epoch)}; }
 
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    if (upstream.index >= size()) return std::nullopt;
-    const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
-    return position{upstream.epoch,
-                    table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   static constexpr std::uint64_t max_lanes = std::uint64_t{1} << 24;
@@ -138,17 +109,7 @@ class windowed_shuffle_order {
     std::size_t oldest = 0;
   };
 
-  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const {
-    const std::lock_guard lock(recent_->guard);
-    for (const entry& known : recent_->entries) {
-      if (known.table && known.epoch == epoch) return known.table;
-    }
-    shared<const detail::shuffle_table> made(
-        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
-    recent_->entries[recent_->oldest] = {epoch, made};
-    recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
-    return made;
-  }
+  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const;
 
   std::uint64_t seed_, window_, lanes_;
   shared<const std::vector<std::uint64_t>> starts_;
@@ -164,7 +125,7 @@ struct shuffle_stage {
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -184,10 +145,7 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"shuffle(seed ", seed, ", window ", shards,
-                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed, shards, lane_count);
@@ -257,3 +215,7 @@ struct shuffle_fn : shuffle_forms {
 inline constexpr detail::shuffle_fn shuffle{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/shuffle.ipp>
+#endif

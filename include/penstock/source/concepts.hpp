@@ -53,7 +53,7 @@ struct damaged_shard {
   std::uint64_t samples = 0;  ///< that are in the dataset
 };
 
-/// What is known of a type of readers. A reader declares what differs from these defaults:
+/// The facts of a reader's type. A reader declares those that differ from the defaults:
 ///
 ///     static constexpr reader_traits traits = {.latency = true};
 struct reader_traits {

@@ -70,7 +70,8 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
   detail::sidecar_objects near(where);
   auto session = where.connect();
   return detail::index_all(facts_of(where), session, near,
-                           traits_of<typename Storage::session>().latency && !is_local(where), options,
+                           session_traits_of<typename Storage::session>().latency && !is_local(where),
+                           options,
                            {const_cast<std::remove_const_t<put_type>*>(&put),
                             [](void* self, std::size_t number, const std::string& name, bytes_view index) {
                               (*static_cast<put_type*>(self))(number, name, index);

@@ -51,7 +51,7 @@ struct read_listener {
 /// How many of its objects a session shows in place; see `mapped_session`.
 enum class mapped_objects : std::uint8_t { none, some, all };
 
-/// What is a fact of a session's type. A session for which the defaults do not hold declares it:
+/// The facts of a session's type. A session declares those that differ from the defaults:
 ///
 ///     static constexpr session_traits traits = {.latency = true};
 struct session_traits {
@@ -64,7 +64,7 @@ struct session_traits {
 
 /// The facts of a session's type.
 template <class S>
-[[nodiscard]] constexpr session_traits traits_of() noexcept {
+[[nodiscard]] constexpr session_traits session_traits_of() noexcept {
   if constexpr (requires {
                   { S::traits } -> std::convertible_to<session_traits>;
                 }) {
@@ -73,7 +73,7 @@ template <class S>
     static_assert(!(
                       requires { requires std::same_as<decltype(S::views), const bool>; } ||
                       requires { requires std::same_as<decltype(S::has_latency), const bool>; }),
-                  "penstock: what a session says of itself is in one member now: write `static constexpr "
+                  "penstock: a session declares its facts in one member: write `static constexpr "
                   "session_traits traits = {.latency = true, .mapped = mapped_objects::all}` instead of "
                   "has_latency and views");
     return {};
@@ -138,7 +138,7 @@ template <class S>
 ///   confirm(id)                     if views may turn out to be invalid; see `confirm`
 ///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
-concept mapped_session = storage_session<S> && traits_of<S>().mapped != mapped_objects::none &&
+concept mapped_session = storage_session<S> && session_traits_of<S>().mapped != mapped_objects::none &&
                          requires(S& s, object_id id, std::uint64_t n) {
                            { s.view(id, n, n) } -> std::same_as<bytes_view>;
                          };
@@ -146,7 +146,7 @@ concept mapped_session = storage_session<S> && traits_of<S>().mapped != mapped_o
 /// Whether a session shows every object in place, always.
 template <class S>
 [[nodiscard]] constexpr bool all_mapped() noexcept {
-  return traits_of<S>().mapped == mapped_objects::all;
+  return session_traits_of<S>().mapped == mapped_objects::all;
 }
 
 /// How a session is told what a run will read, far ahead. The run's rows are numbered on through its epochs.
@@ -175,7 +175,7 @@ concept planning_session = storage_session<S> && requires(S& s, object_id id, st
 /// Whether `view` may be called for an object; once true it stays so.
 template <storage_session S>
 [[nodiscard]] bool is_mapped([[maybe_unused]] S& session, [[maybe_unused]] object_id id) {
-  if constexpr (traits_of<S>().mapped == mapped_objects::some)
+  if constexpr (session_traits_of<S>().mapped == mapped_objects::some)
     return session.mapped(id);
   else
     return all_mapped<S>();

@@ -18,12 +18,14 @@ namespace detail {
 template <class... Inner>
 [[nodiscard]] constexpr session_traits traits_of_one_of() noexcept {
   using enum mapped_objects;
-  const auto each_shows = [](mapped_objects which) { return ((traits_of<Inner>().mapped == which) && ...); };
-  return {.latency = (traits_of<Inner>().latency || ...),
+  const auto each_shows = [](mapped_objects which) {
+    return ((session_traits_of<Inner>().mapped == which) && ...);
+  };
+  return {.latency = (session_traits_of<Inner>().latency || ...),
           .mapped = each_shows(none)  ? none
                     : each_shows(all) ? all
                                       : some,
-          .prefetches = (traits_of<Inner>().prefetches && ...)};
+          .prefetches = (session_traits_of<Inner>().prefetches && ...)};
 }
 
 }  // namespace detail
@@ -111,7 +113,7 @@ class session_adaptor {
   [[nodiscard]] bool resident(object_id id) const {
     return pass([&](auto& s) {
       // What is shown in place is in memory; what this session makes of that is not.
-      constexpr bool hides = traits_of<Derived>().mapped == mapped_objects::none;
+      constexpr bool hides = session_traits_of<Derived>().mapped == mapped_objects::none;
       if constexpr (hides && all_mapped<inner<decltype(s)>>())
         return false;
       else

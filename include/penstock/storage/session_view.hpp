@@ -143,7 +143,7 @@ class session_view {
   template <class S>
   [[nodiscard]] static constexpr calls made_for() noexcept {
     calls made;
-    made.traits = traits_of<S>();
+    made.traits = session_traits_of<S>();
     made.size = [](const void* session, object_id id) { return at<S>(session).size(id); };
     made.version = [](const void* session, object_id id) { return at<S>(session).version(id); };
     made.read = [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {

@@ -87,7 +87,7 @@ class record_reader {
   using session_type = typename decltype(Files::where)::session;
 
   static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
-  static constexpr bool glances = traits_of<session_type>().prefetches &&
+  static constexpr bool glances = session_traits_of<session_type>().prefetches &&
                                   requires(const Opened& kept, manifest::place at) { kept.glance(at); };
   static constexpr bool enters =
       requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
@@ -102,7 +102,7 @@ class record_reader {
     std::uint64_t samples = 0;  // of its file
     [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
   };
-  static constexpr reader_traits traits = {.latency = traits_of<session_type>().latency,
+  static constexpr reader_traits traits = {.latency = session_traits_of<session_type>().latency,
                                            .plans_reads = planning_session<session_type>,
                                            .in_memory = glances};
 

@@ -142,7 +142,7 @@ struct shard_set : known_shards {
 
  private:
   [[nodiscard]] static bool is_distant(const Storage& given) {
-    return traits_of<typename Storage::session>().latency && !is_local(given);
+    return session_traits_of<typename Storage::session>().latency && !is_local(given);
   }
   [[nodiscard]] static const store_calls* calls() noexcept {
     if constexpr (may_be_stored<Storage>)

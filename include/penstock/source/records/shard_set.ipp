@@ -166,7 +166,7 @@ PENSTOCK_INLINE std::optional<buffer> find_in_store(const known_shards& set, ses
     auto own = near.read(id, own_index, max_index_bytes(shard.size), &why);
     if (own && adopt(set, *own, session, id, shard, why)) return own;
   } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
+    // If the shard itself is damaged, the scan reports it.
     if (!depends_on_bytes(e.code())) throw;
   }
   return std::nullopt;

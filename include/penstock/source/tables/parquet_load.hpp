@@ -82,7 +82,7 @@ namespace penstock::inline v0_1::detail {
   }
 }
 
-/// The same for a column and the types of its leaves: a struct has one for each of its fields, in order.
+/// The same for a column. `table` has the types of its leaves: of a struct one for each field, in order.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_column(
     const std::shared_ptr<arrow::DataType>& file, std::span<const arrow_type* const>& table) {
   if (file->id() == arrow::Type::EXTENSION) {

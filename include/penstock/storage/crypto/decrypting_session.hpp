@@ -39,7 +39,7 @@ class decrypting_session
   static constexpr bool in_background = background_session<inner>;
   /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
   static constexpr std::uint64_t maximum =
-      traits_of<inner>().latency ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
+      session_traits_of<inner>().latency ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
 
   struct state {
     state(const Storage& given, const Keys& all_keys, const decrypting_rules& chosen)
@@ -230,7 +230,7 @@ class decrypting_session
 
  public:
   /// Nobody gets what is stored.
-  static constexpr session_traits traits = {.latency = traits_of<inner>().latency};
+  static constexpr session_traits traits = {.latency = session_traits_of<inner>().latency};
   void mapped(object_id) const = delete;
   void view(object_id, std::uint64_t, std::uint64_t) const = delete;
   void prefetch(object_id, std::uint64_t, std::uint64_t) const = delete;
