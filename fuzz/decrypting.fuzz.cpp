@@ -5,7 +5,6 @@
 // and what is changed][bytes cut off, 2 bytes][plaintext]
 
 #include <penstock/storage/crypto/segment_crypto.hpp>
-#include <penstock/storage/crypto/segment_layout.hpp>
 #include <penstock/storage/decrypting.hpp>
 #include <penstock/storage/encryption.hpp>
 #include <penstock/storage/file.hpp>

@@ -129,11 +129,11 @@ void read_z85(std::string_view text) {
 
 void read_value(std::string_view text) {
   constexpr std::int64_t day = 86'400'000'000;
-  const auto date = ps::detail::delta_day(text);
+  const auto date = ps::detail::days_of_date(text);
   if (date) must(*date > -40'000'000 && *date < 40'000'000, "a day is one of a calendar");
   const auto time = ps::detail::delta_time(text);
   if (time && text.size() >= 10) {
-    const auto its = ps::detail::delta_day(text.substr(0, 10));
+    const auto its = ps::detail::days_of_date(text.substr(0, 10));
     must(its && *time >= *its * day && *time < (*its + 1) * day, "a time is one of its day");
   }
   outcome([&] { touch(ps::detail::delta_path("t", text)); });

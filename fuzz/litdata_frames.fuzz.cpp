@@ -3,7 +3,7 @@
 // The head of a LitData chunk that is compressed inside, in pieces: [bytes of input at once, 8 bits][bytes of
 // output at once, 8 bits][chunk]
 
-#include <penstock/source/records/litdata_frames.hpp>
+#include <penstock/source/records/litdata_chunks.hpp>
 
 #include "support/fuzz.hpp"
 #include "support/unpacked.hpp"

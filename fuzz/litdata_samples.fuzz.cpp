@@ -3,7 +3,7 @@
 // A LitData chunk whose samples are compressed one by one, in pieces: [bytes of input at once, 8 bits][bytes
 // of output at once, 8 bits][chunk]
 
-#include <penstock/source/records/litdata_samples.hpp>
+#include <penstock/source/records/litdata_chunks.hpp>
 
 #include "support/fuzz.hpp"
 #include "support/unpacked.hpp"

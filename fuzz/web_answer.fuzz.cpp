@@ -4,7 +4,6 @@
 // [answers, one after the other].
 
 #include <penstock/storage/http_error.hpp>
-#include <penstock/storage/web/web_answer_reader.hpp>
 #include <penstock/storage/web/web_call.hpp>
 
 #include "support/fuzz.hpp"

@@ -29,7 +29,7 @@ INNER_HEADERS = {f"{stem}.hpp" for stem in """core/compiled core/element core/fi
     core/pack core/part core/projection core/shape_class order/cost_cut order/cut order/order_chain order/step_cut
     device/image/image_places device/image/image_values device/image/image_work storage/fetched
     storage/range_store storage/session_view storage/sigbus_guard storage/threaded_reads""".split()}
-USED = {f"run/{stem}.hpp" for stem in ("bad/bad_entry", "block/batch_handle", "block/batch_view", "block/held_column")}
+USED = {f"run/{stem}.hpp" for stem in ("bad/bad_entry", "block/batch_handle")}
 
 # Section -> (title, header, class) of each class whose members are listed. Options come by themselves.
 MEMBERS = {
@@ -39,7 +39,7 @@ MEMBERS = {
              ("any_loader", "integration/any_loader", "any_loader"),
              ("an epoch of an any_loader", "integration/any_loader", "any_loader::epoch_range")),
     "Batches": (("batch_handle", "run/block/batch_handle", "batch_handle"),
-                ("held_column", "run/block/held_column", "held_column"),
+                ("held_column", "run/block/batch_handle", "held_column"),
                 ("batch_columns", "stage/batch_columns", "batch_columns")),
     "Views": (("tensor_view", "core/tensor", "tensor_view"), ("strided_view", "core/strided_view", "strided_view"),
               ("ragged_view", "core/uneven_views", "basic_ragged_view"),

@@ -9,7 +9,6 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/tail.hpp>
-#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/source/synthetic.hpp>

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/evaluation/kept_samples.hpp>
 #include <penstock/evaluation/next_samples.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/sample_cache_node.hpp>
-#include <penstock/evaluation/sample_cache_table.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
-#include <penstock/evaluation/warnings.hpp>

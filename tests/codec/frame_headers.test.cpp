@@ -4,7 +4,7 @@
 // architectures for which those are not installed. The bytes are written by hand from the formats'
 // specifications.
 
-#include <penstock/codec/detail/packed_frames.hpp>
+#include <penstock/codec/detail/packed_blob.hpp>
 #include <penstock/core/error.hpp>
 
 #include "support/catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/evaluation/kept_samples.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
 
 #include "support/catch.hpp"
 

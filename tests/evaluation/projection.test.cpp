@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/evaluation/projection.hpp>
+#include <penstock/evaluation/parts.hpp>
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/text.hpp>

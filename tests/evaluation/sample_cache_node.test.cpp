@@ -2,7 +2,6 @@
 #include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/keep_in_memory.hpp>

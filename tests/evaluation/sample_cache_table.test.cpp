@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/evaluation/sample_cache_table.hpp>
+#include <penstock/evaluation/sample_cache_node.hpp>
 
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/evaluation/warnings.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
 
 #include <penstock/codec/text.hpp>
 #include <penstock/core/call.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/observe/detail/recorded_run.hpp>
 #include <penstock/observe/timeline.hpp>
 
 #include <penstock/device/simulated.hpp>

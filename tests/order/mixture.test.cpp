@@ -2,7 +2,7 @@
 
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/order/detail/whole_weights.hpp>
+#include <penstock/order/detail/mixing_plan.hpp>
 #include <penstock/order/detail/wide.hpp>
 #include <penstock/order/mixture.hpp>
 

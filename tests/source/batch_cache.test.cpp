@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/error.hpp>
-#include <penstock/source/files/shared_loop.hpp>
+#include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
 
 #include "support/catch.hpp"

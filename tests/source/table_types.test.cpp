@@ -145,6 +145,21 @@ TEST_CASE("source/table_types: decimals of other widths, and the largest") {
   CHECK(bytes("d:38,0", std::string(38, '9')) == "xffffffff3f228a097ac4865aa84c3b4b");
 }
 
+TEST_CASE("source/table_types: a date in a path is four digits, two and two; Delta takes other years, too") {
+  using ps::detail::days_of_date;
+  CHECK(days_of_date("1970-01-01") == 0);
+  CHECK(days_of_date("2024-1-31") == 19753);
+  CHECK(days_of_date("12024-01-31").has_value());
+  for (const char* const none : {"", "+2024-01-31", "2024/01/31", "2024-02-30", "2024-13-01", "2024-01-31 "})
+    CHECK(days_of_date(none) == std::nullopt);
+  const auto in_path = [](const char* text) {
+    ps::detail::hive_columns({ps::arrow_type::of_format("tdD")}, {{text}});
+  };
+  in_path("2024-01-31");
+  for (const char* const none : {"-024-01-31", "12024-01-31", "2024-1-031", "2024-01-3", "2024-01-311"})
+    CHECK(caught([&] { in_path(none); }).code == ps::errc::format);
+}
+
 TEST_CASE("source/table_types: lists of fixed length, columns of nulls, and features that no column needs") {
   CHECK(rows_of(ps::delta(report_path("delta_embedding"))) ==
         texts{"1\t[3ff0000000000000,4000000000000000]", "2\t[4008000000000000,4010000000000000]"});

@@ -65,6 +65,19 @@ std::string refusal(const std::string& content, ps::tfrecord_stream_options opti
   return penstock_test::error_of([&] { (void)texts_of(stream_of(files, options)); });
 }
 
+TEST_CASE(
+    "source/tfrecord_stream: a pattern is expanded, and the names in a list are not, however it is given") {
+  using names = std::vector<std::string>;
+  const std::string one = "/none/x{0..1}.tfrecord";
+  const auto given = [](ps::detail::given_paths paths) { return paths.names; };
+  CHECK(given(one) == names{"/none/x0.tfrecord", "/none/x1.tfrecord"});
+  CHECK(given({one}) == names{one});
+  CHECK(given({one, one}) == names{one, one});
+  CHECK(given({one, "/none/y"}) == names{one, "/none/y"});
+  CHECK(given({"/none/x{0..1}.tfrecord"}) == names{one});
+  CHECK(given(names{one}) == names{one});
+}
+
 TEST_CASE("source/tfrecord_stream: packed with gzip and zlib, and as they are, one file after another") {
   auto all = penstock_test::numbered_payloads(0, 40);
   all.push_back(std::string(3'000'000, 'l'));

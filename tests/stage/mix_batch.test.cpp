@@ -121,6 +121,11 @@ TEST_CASE("stage/mix_batch: draws from Beta(alpha, alpha)") {
   CHECK(ps::detail::draw_beta(again, 0.3) == ps::detail::draw_beta(more, 0.3));
 }
 
+TEST_CASE("stage/mix_batch: each function says which one it is") {
+  CHECK(ps::mixup<"image", "label">(5).describe() == "mixup_function");
+  CHECK(ps::cutmix<"image", "label">(5).describe() == "cutmix_function");
+}
+
 TEST_CASE("stage/mix_batch: mixup adds the image before, and its label") {
   const auto plan = ps::generated(26, make_sample<float>{small, 5}) | ps::batch(8) |
                     ps::map_batch(ps::mixup<"image", "label">(5, {.alpha = 0.7}));

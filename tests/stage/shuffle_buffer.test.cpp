@@ -3,7 +3,7 @@
 #include <penstock/stage/shuffle_buffer.hpp>
 
 #include <penstock/order/shard.hpp>
-#include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 

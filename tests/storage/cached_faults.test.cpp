@@ -7,7 +7,7 @@
 #include <penstock/storage/cache/block_files.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/disk_cache.hpp>
-#include <penstock/storage/local/file_lock.hpp>
+#include <penstock/storage/local/own_files.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 

@@ -10,7 +10,7 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/workers.hpp>
-#include <penstock/storage/local/residence.hpp>
+#include <penstock/storage/local/mapping.hpp>
 
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"

@@ -4,7 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
-#include <penstock/storage/resilience/late_reads.hpp>
+#include <penstock/storage/resilience/retry_queue.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/throttled.hpp>

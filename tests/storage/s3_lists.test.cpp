@@ -17,7 +17,7 @@
 #include <penstock/storage/any_of.hpp>
 #include <penstock/storage/http.hpp>
 #include <penstock/storage/retrying.hpp>
-#include <penstock/storage/s3/requests/object_list.hpp>
+#include <penstock/storage/s3/requests/stored_objects.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"

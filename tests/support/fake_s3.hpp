@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 #include "support/web_server.hpp"
 

@@ -9,10 +9,10 @@ namespace detail {
 
 /// A text as a JSON string. Each byte that is not valid UTF-8 becomes U+FFFD, because names come from
 /// untrusted bytes. Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
-[[nodiscard, gnu::cold]] std::string json_quoted(std::string_view s);
+[[nodiscard]] std::string json_quoted(std::string_view s);
 
 /// A text with U+FFFD for each byte that is not valid UTF-8: what a reader gets back from `json_quoted`.
-[[nodiscard, gnu::cold]] std::string as_utf8(std::string_view s);
+[[nodiscard]] std::string as_utf8(std::string_view s);
 
 /// The length in bytes of the UTF-8 character at the beginning of a text; 0 if it is not valid.
 [[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
@@ -36,7 +36,6 @@ class json_reader {
   [[nodiscard]] bool was_cut() const noexcept { return cut_; }
 
   void expect(char c);
-  /// Reads a name and its colon.
   void name(std::string_view wanted);
   /// Reads the name and its colon if they come next; otherwise reads nothing.
   [[nodiscard]] bool optional_name(std::string_view wanted);

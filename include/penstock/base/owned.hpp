@@ -13,7 +13,6 @@ template <class T>
 class owned {
  public:
   owned() noexcept = default;
-  /// Takes ownership of the result of `new`.
   explicit owned(T* made) noexcept : object_(made) {}
   owned(owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   owned& operator=(owned&& other) noexcept {
@@ -33,6 +32,25 @@ class owned {
 
  private:
   T* object_ = nullptr;
+};
+
+/// A deleter for std::unique_ptr that is a function of a library in C: `freed_by<ZSTD_freeDCtx>`.
+template <auto Free>
+struct freed_by {
+  template <class T>
+  void operator()(T* object) const noexcept {
+    static_cast<void>(Free(object));
+  }
+};
+
+/// A deleter for a library's state that `new` made and a function takes down: `ended_by<inflateEnd>`.
+template <auto End>
+struct ended_by {
+  template <class T>
+  void operator()(T* state) const noexcept {
+    static_cast<void>(End(state));
+    delete state;
+  }
 };
 
 /// A base of what is neither copied nor moved.

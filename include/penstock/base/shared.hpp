@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/compiled.hpp>
 
 #include <memory>
 #include <type_traits>
@@ -97,19 +97,8 @@ class shared {
   detail::shared_owner owner_;
 };
 
-namespace detail {
-
-inline shared_owner::shared_owner(std::shared_ptr<const void> kept) noexcept : kept_() {
-  if (kept != nullptr) kept_.swap(kept);
-}
-inline shared_owner::shared_owner(const void* made, void (*destroy)(const void*) noexcept) : kept_() {
-  if (made != nullptr) kept_.reset(made, destroy);
-}
-inline shared_owner::shared_owner(const shared_owner& other, const void* shown) noexcept
-    : shared_owner(std::shared_ptr<const void>(other.kept_, shown)) {}
-inline shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
-inline void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
-
-}  // namespace detail
-
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/base/shared.ipp>
+#endif

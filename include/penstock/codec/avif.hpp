@@ -5,6 +5,7 @@
 #error "penstock/codec/avif.hpp needs libavif: link penstock::avif"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
 
 #include <avif/avif.h>
@@ -16,7 +17,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Reads an AVIF with libavif.
 class avif_reader {
  public:
   /// Reads what is known of the image without its pixels. Throws `errc::format` if it is damaged.
@@ -67,10 +67,6 @@ class avif_reader {
   }
 
  private:
-  struct destroy {
-    void operator()(avifDecoder* decoder) const noexcept { avifDecoderDestroy(decoder); }
-  };
-
   /// The member is `mode` until libavif 0.11, and `axis` from 1.0.
   template <class Mirror>
   static unsigned mirror_axis(const Mirror& mirror) noexcept {
@@ -95,7 +91,7 @@ class avif_reader {
     }
   }
 
-  std::unique_ptr<avifDecoder, destroy> decoder_;
+  std::unique_ptr<avifDecoder, freed_by<avifDecoderDestroy>> decoder_;
 };
 
 }  // namespace detail
@@ -162,7 +158,6 @@ struct avif_as {
   static constexpr bool one_at_a_time = true;
   using scratch = avif_scratch;
 
-  /// Whether these are the first bytes of an AVIF.
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept {
     if (bytes.size() < 12) return false;
     const std::string_view kind = text_of(bytes).substr(4, 8);

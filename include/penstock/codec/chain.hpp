@@ -15,7 +15,6 @@ namespace penstock::inline v0_1 {
 /// A codec after another one may return views into its scratch or on the finished bytes of its input, but
 /// must not keep the address of the input object, which is destroyed when the chain returns.
 ///
-///     auto arrays = records | decode<chain<zstd, npy<float>>>;
 ///     auto small = records | decode<chain<zstd, npy<float>>>(chain{zstd{.limit = 1_MiB}, npy<float>{}});
 template <class... Codecs>
 class chain {
@@ -28,7 +27,6 @@ class chain {
   static constexpr bool one_at_a_time = (lone_codec<Codecs> || ...);
 
   chain() = default;
-  /// Sets the codecs, with their options.
   constexpr explicit chain(Codecs... codecs) : codecs_(std::move(codecs)...) {}
 
   template <byte_element Bytes>

@@ -38,7 +38,6 @@ class ffcv_image {
   using image_type = one_of_images<raw_image<rgb8>, decoded<Codec, bytes_view>...>;
 
   ffcv_image() = default;
-  /// Sets the codec, with its options.
   constexpr explicit ffcv_image(Codec... codec)
     requires(sizeof...(Codec) == 1)
       : codec_(std::move(codec)...) {}

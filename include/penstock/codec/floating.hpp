@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/number_text.hpp>
+#include <penstock/codec/layouts/number_text.hpp>
 
 namespace penstock::inline v0_1 {
 

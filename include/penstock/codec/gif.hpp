@@ -5,6 +5,7 @@
 #error "penstock/codec/gif.hpp needs giflib: link penstock::gif"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
 
 #include <gif_lib.h>
@@ -19,7 +20,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Reads the first image of a GIF. Source: GIF89a (CompuServe, 1990).
-class gif_reader {
+class gif_reader : unmovable {  // giflib has a pointer into it
  public:
   /// Reads up to the first image. Throws `errc::format` if there is none.
   explicit gif_reader(bytes_view file) : rest_(file) {
@@ -40,9 +41,6 @@ class gif_reader {
     canvas_ = {std::max(static_cast<std::uint32_t>(gif_->SWidth), at_.x + at_.width),
                std::max(static_cast<std::uint32_t>(gif_->SHeight), at_.y + at_.height)};
   }
-
-  gif_reader(const gif_reader&) = delete;  // giflib has a pointer into it
-  gif_reader& operator=(const gif_reader&) = delete;
 
   [[nodiscard]] const image_size& canvas() const noexcept { return canvas_; }
   [[nodiscard]] const image_part& at() const noexcept { return at_; }
@@ -211,7 +209,6 @@ using gif_image = detail::stored_image<gif_scratch, Format>;
 /// GIF, animated (unless `first_frame`), damaged or truncated. With `recover`, rows that are missing are as
 /// what is around the image, and each such image that is read is a warning in the run's counters.
 ///
-///     auto pictures = directory("pictures") | decode<gif>;
 ///     auto firsts = directory("clips") | decode<gif>(gif{.first_frame = true});
 template <pixel_format Format>
 struct gif_as {
@@ -227,7 +224,6 @@ struct gif_as {
   static constexpr bool one_at_a_time = true;
   using scratch = gif_scratch;
 
-  /// Whether these are the first bytes of a GIF.
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept {
     return bytes.size() >= 6 &&
            (text_of(bytes).starts_with("GIF87a") || text_of(bytes).starts_with("GIF89a"));

@@ -31,19 +31,19 @@ class one_of_images
   one_of_images(std::in_place_index_t<I> which, const Image& image) : image_(which, image) {}
 
   [[nodiscard]] image_size size() const {
-    return ask([](const auto& one) -> image_size { return one.size(); });
+    return ask([](const auto& one, auto) -> image_size { return one.size(); });
   }
   [[nodiscard]] view_type read(const image_part& part) const {
-    return ask([&](const auto& one) -> view_type { return one.read(part); });
+    return ask([&](const auto& one, auto) -> view_type { return one.read(part); });
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
-    ask([&](const auto& one) { one.draw(part, into); });
+    ask([&](const auto& one, auto) { one.draw(part, into); });
   }
   [[nodiscard]] image_scratch& memory() const {
-    return ask([](const auto& one) -> image_scratch& { return one.memory(); });
+    return ask([](const auto& one, auto) -> image_scratch& { return one.memory(); });
   }
   [[nodiscard]] unsigned max_halvings() const {
-    return ask([](const auto& one) -> unsigned {
+    return ask([](const auto& one, auto) -> unsigned {
       if constexpr (halvable_image<std::remove_cvref_t<decltype(one)>>)
         return one.max_halvings();
       else
@@ -51,7 +51,12 @@ class one_of_images
     });
   }
   [[nodiscard]] one_of_images halved(unsigned times, real_part& where) const {
-    return halve<0>(times, where);
+    return ask([&]<std::size_t I>(const auto& one, std::in_place_index_t<I> which) -> one_of_images {
+      if constexpr (halvable_image<std::remove_cvref_t<decltype(one)>>)
+        return {which, one.halved(times, where)};
+      else
+        return *this;
+    });
   }
   /// The number of the codec that the image is of.
   [[nodiscard]] std::size_t index() const noexcept { return image_.index(); }
@@ -59,25 +64,12 @@ class one_of_images
  private:
   // Comparisons instead of std::visit's table of functions: the compiler sees through them.
   template <std::size_t I = 0, class F>
-  decltype(auto) ask(F&& f) const {
+  decltype(auto) ask(const F& f) const {
     if constexpr (I == sizeof...(More)) {
-      return f(*std::get_if<I>(&image_));
+      return f(*std::get_if<I>(&image_), std::in_place_index<I>);
     } else {
-      if (image_.index() == I) return f(*std::get_if<I>(&image_));
-      return ask<I + 1>(std::forward<F>(f));
-    }
-  }
-
-  template <std::size_t I>
-  one_of_images halve(unsigned times, real_part& where) const {
-    if constexpr (I == 1 + sizeof...(More)) {
-      return *this;
-    } else {
-      if constexpr (halvable_image<std::variant_alternative_t<I, std::variant<First, More...>>>) {
-        if (image_.index() == I)
-          return {std::in_place_index<I>, std::get_if<I>(&image_)->halved(times, where)};
-      }
-      return halve<I + 1>(times, where);
+      if (image_.index() == I) return f(*std::get_if<I>(&image_), std::in_place_index<I>);
+      return ask<I + 1>(f);
     }
   }
 
@@ -120,7 +112,6 @@ namespace detail {
 /// name the codec's stage, as `decode<png>`, when the header is read and when pixels are.
 ///
 ///     using picture = image_of<png_as<gray8>, webp_as<gray8>>;
-///     auto pictures = directory("pictures") | decode<picture>;
 ///     auto stored = directory("pictures") | decode<picture>(picture{{.orient = false}, {.orient = false}});
 template <class... Codecs>
 class image_of {
@@ -147,7 +138,6 @@ class image_of {
   using image_type = one_of_images<decoded<Codecs, bytes_view>...>;
 
   image_of() = default;
-  /// Sets the codecs, with their options.
   constexpr explicit image_of(Codecs... codecs) : codecs_(std::move(codecs)...) {}
 
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept {

@@ -5,29 +5,182 @@
 #error "penstock/codec/jpeg.hpp needs libjpeg-turbo: link penstock::jpeg"
 #endif
 
-#include <penstock/codec/detail/jpeg_pixels.hpp>
+#include <penstock/codec/detail/jpeg_reader.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 
 #include <memory>
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// Four channels as the file has them, which is inverted, to a pixel. Source: Pillow 9.4, JpegImagePlugin.py
+/// ("assume adobe conventions"), Convert.c: cmyk2rgb and rgb2l.
+template <std::size_t Channels>
+void convert_cmyk(const std::uint8_t* from, std::size_t pixels, std::uint8_t* to) noexcept {
+  for (std::size_t i = 0; i < pixels; ++i, from += 4, to += Channels) {
+    std::array<std::uint8_t, 3> rgb{};
+    for (std::size_t c = 0; c < 3; ++c) {
+      const std::uint32_t product = (255u - from[c]) * from[3] + 128;
+      rgb[c] = static_cast<std::uint8_t>(from[3] - (((product >> 8) + product) >> 8));
+    }
+    put_pixel<Channels>(rgb[0], rgb[1], rgb[2], std::uint8_t{255}, to);
+  }
+}
+
+struct jpeg_job : image_job {
+  bool four = false;    ///< the file has four channels
+  bool scales = false;  ///< it may be decoded smaller
+  unsigned halvings = 0;
+
+  /// By the DCT: 8 x 8 coefficients are decoded as 4 x 4, 2 x 2 or 1 pixel.
+  [[nodiscard]] unsigned max_halvings() const noexcept { return scales ? 3 - halvings : 0; }
+  [[nodiscard]] jpeg_job halved(unsigned times, real_part& where) const noexcept {
+    jpeg_job smaller = *this;
+    const std::uint32_t side = 1u << times;
+    const auto up = [&](std::uint32_t n) { return n / side + (n % side != 0 ? 1 : 0); };
+    smaller.halvings += times;
+    smaller.stored = {up(stored.width), up(stored.height)};
+    // The blocks begin at the upper left corner of the stored image, wherever that is shown.
+    const orientation_steps o = steps_of(turn);
+    const bool from_right = o.transpose ? o.flip_y : o.flip_x;
+    const bool from_bottom = o.transpose ? o.flip_x : o.flip_y;
+    const image_size shown = oriented(stored, turn), now = oriented(smaller.stored, turn);
+    const double scale = 1.0 / side;
+    if (from_right) where.x += static_cast<double>(std::uint64_t{now.width} * side - shown.width);
+    if (from_bottom) where.y += static_cast<double>(std::uint64_t{now.height} * side - shown.height);
+    where = {where.x * scale, where.y * scale, where.width * scale, where.height * scale};
+    return smaller;
+  }
+};
+
+}  // namespace detail
+
 /// The per-worker memory of `jpeg`: a decompressor, created on first use, whose memory is kept from image to
 /// image, and room for pixels.
-class jpeg_scratch : public detail::decoder_scratch<"jpeg"> {
+class jpeg_scratch : public detail::decoder_scratch<"jpeg", detail::jpeg_job> {
  public:
   [[nodiscard]] detail::jpeg_reader& reader() {
     if (!reader_) reader_ = std::make_unique<detail::jpeg_reader>();
     return *reader_;
   }
 
+  /// Decodes a part of the stored image, with a margin beside it.
+  template <pixel_format Format>
+  [[nodiscard]] pixel_view<std::uint8_t, Format::channels> decode(const job_type& what,
+                                                                  const image_part& part) {
+    constexpr std::size_t channels = Format::channels;
+    std::uint8_t* pixels = nullptr;
+    std::uint8_t* four = nullptr;
+    std::size_t width = 0, first = 0;
+    rows<channels>(
+        what, part,
+        [&](const detail::jpeg_reader& reader) {
+          width = reader.width();
+          first = part.x - reader.first();
+          pixels = room_for<std::uint8_t>(image.pixels, width * part.height * channels);
+          four = room_for_four(what, width);
+        },
+        [&](std::uint32_t y, unsigned n, row_list& list) {
+          for (unsigned i = 0; i < n; ++i)
+            list[i] = what.four ? four + i * width * 4 : pixels + (y + i) * width * channels;
+        },
+        [&](std::uint32_t y, unsigned n, row_list& list) {
+          if (!what.four) return;
+          for (unsigned i = 0; i < n; ++i)
+            detail::convert_cmyk<channels>(list[i], width, pixels + (y + i) * width * channels);
+        });
+    return {pixels + first * channels, part.size(), width * channels};
+  }
+
+  /// Straight into the destination if its pixels lie side by side and no margin is decoded; otherwise a few
+  /// rows at a time.
+  template <pixel_format Format>
+  [[nodiscard]] bool draw(const job_type& what, const image_part& part,
+                          const destination<std::uint8_t>& into) {
+    constexpr std::size_t channels = Format::channels;
+    const element_strides strides = into.strides();
+    const bool beside = strides[2] == 1 && strides[1] == std::int64_t{channels};
+    bool straight = false;
+    std::uint8_t* some = nullptr;
+    std::uint8_t* four = nullptr;
+    std::size_t width = 0, first = 0;
+    const auto destination_row = [&](std::uint32_t y) {
+      return into.data() + static_cast<std::int64_t>(y) * strides[0];
+    };
+    rows<channels>(
+        what, part,
+        [&](const detail::jpeg_reader& reader) {
+          width = reader.width();
+          first = part.x - reader.first();
+          straight = beside && width == part.width && !what.four;
+          if (!straight) some = room_for<std::uint8_t>(image.work, width * channels * rows_per_read);
+          four = room_for_four(what, width);
+        },
+        [&](std::uint32_t y, unsigned n, row_list& list) {
+          for (unsigned i = 0; i < n; ++i)
+            list[i] = what.four  ? four + i * width * 4
+                      : straight ? destination_row(y + i)
+                                 : some + i * width * channels;
+        },
+        [&](std::uint32_t y, unsigned n, row_list& list) {
+          if (straight) return;
+          if (what.four)
+            for (unsigned i = 0; i < n; ++i)
+              detail::convert_cmyk<channels>(list[i], width, some + i * width * channels);
+          copy_pixels(
+              pixel_view<std::uint8_t, channels>(some + first * channels, {part.width, n}, width * channels),
+              destination<std::uint8_t>(destination_row(y),
+                                        extents(std::size_t{n}, std::size_t{part.width}, channels), strides));
+        });
+    return true;
+  }
+
  private:
+  static constexpr unsigned rows_per_read = detail::jpeg_reader::rows_per_read;
+  using row_list = std::array<std::uint8_t*, rows_per_read>;
+
+  /// Decodes the stored part: `place(y, n, list)` says where n rows from row y of the part go, and
+  /// `done(y, n, list)` follows. The lists' rows have `reader.width()` pixels.
+  template <std::size_t Channels, class Start, class Place, class Done>
+  void rows(const job_type& what, const image_part& part, Start&& start, Place&& place, Done&& done) {
+    detail::jpeg_reader& reader = this->reader();
+    if (!reader.at_header_of(what.file)) reader.open(what.file);
+    reader.start(part,
+                 what.four       ? JCS_CMYK
+                 : Channels == 1 ? JCS_GRAYSCALE
+                 : Channels == 3 ? JCS_RGB
+                                 : JCS_EXT_RGBA,
+                 what.halvings);
+    start(reader);
+    const std::size_t row_bytes = std::size_t{reader.width()} * (what.four ? 4 : Channels);
+    row_list list{};
+    if (const std::uint32_t before = reader.before(); before != 0) {
+      list.fill(room_for<std::uint8_t>(image.tables, row_bytes));
+      for (std::uint32_t left = before; left != 0;)
+        left -= reader.read(std::span<std::uint8_t* const>(list).first(std::min(left, rows_per_read)));
+    }
+    for (std::uint32_t y = 0; y < part.height;) {
+      const unsigned n = std::min(part.height - y, rows_per_read);
+      place(y, n, list);
+      const unsigned got = reader.read(std::span<std::uint8_t* const>(list).first(n));
+      done(y, got, list);
+      y += got;
+    }
+    if (reader.damages != 0) damage();
+    reader.close();
+  }
+  [[nodiscard]] std::uint8_t* room_for_four(const job_type& what, std::size_t width) {
+    return what.four ? room_for<std::uint8_t>(image.dense, width * 4 * rows_per_read) : nullptr;
+  }
+
   std::unique_ptr<detail::jpeg_reader> reader_;
 };
 
 /// A JPEG image whose header was read, and whose pixels are decoded when their part and place are known.
 /// Valid until the worker's next `decode`.
 template <pixel_format Format>
-using jpeg_image = detail::jpeg_pixels<Format, jpeg_scratch>;
+using jpeg_image = detail::stored_image<jpeg_scratch, Format>;
 
 /// JPEG, decoded with libjpeg-turbo to `gray8`, `rgb8` or `rgba8` (alpha 255): `jpeg_as<gray8>`; `jpeg` is
 /// `jpeg_as<rgb8>`.
@@ -81,7 +234,6 @@ struct jpeg_as {
   static constexpr bool one_at_a_time = true;
   using scratch = jpeg_scratch;
 
-  /// Whether these are the first bytes of a JPEG.
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept {
     return text_of(bytes).starts_with("\xff\xd8\xff");
   }
@@ -102,12 +254,9 @@ struct jpeg_as {
     if (colours != JCS_GRAYSCALE && colours != JCS_YCbCr && colours != JCS_RGB && colours != JCS_CMYK &&
         colours != JCS_YCCK)
       throw error(errc::format, "the jpeg file has a number of channels that is no colour: not 1, 3 or 4");
-    return {s,
-            file,
-            reader.size(),
-            orient ? reader.turned() : orientation::upright,
-            colours == JCS_CMYK || colours == JCS_YCCK,
-            dct_scaling};
+    const orientation turn = orient ? reader.turned() : orientation::upright;
+    const bool four = colours == JCS_CMYK || colours == JCS_YCCK;
+    return {s, {{file, reader.size(), turn, recover}, four, dct_scaling}};
   }
 };
 

@@ -51,14 +51,10 @@ class jpeg_writer : public jpeg_session {
  private:
   void create() {
     if (created_) return;
-    info_ = jpeg_compress_struct{};
-    info_.err = handlers();
-    info_.client_data = static_cast<jpeg_session*>(this);
-    if (!attempt(&make, *this)) {
+    if (!make_info(info_, &make, *this)) {
       jpeg_destroy_compress(&info_);
       fail();
     }
-    replace_memory(*info_.mem);
     target_.init_destination = [](j_compress_ptr c) { self(c).begin(); };
     target_.empty_output_buffer = [](j_compress_ptr c) -> boolean {
       self(c).put(block_bytes);
@@ -74,13 +70,10 @@ class jpeg_writer : public jpeg_session {
   /// What one image set is not for the next: the library keeps, for one, Huffman tables that it optimised.
   void forget() noexcept {
     jpeg_abort_compress(&info_);
-    for (auto& table : info_.quant_tbl_ptrs) table = nullptr;
-    for (auto& table : info_.dc_huff_tbl_ptrs) table = nullptr;
-    for (auto& table : info_.ac_huff_tbl_ptrs) table = nullptr;
     info_.comp_info = nullptr;
     info_.script_space = nullptr;
     info_.script_space_size = 0;
-    forget_tables();
+    forget_tables(info_);
   }
   static jpeg_writer& self(j_compress_ptr c) noexcept { return static_cast<jpeg_writer&>(of(c)); }
   static void make(jpeg_writer& w) { jpeg_create_compress(&w.info_); }

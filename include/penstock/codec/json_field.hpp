@@ -82,7 +82,6 @@ class json_parser {
     if (all.current_location().get(behind) == simdjson::SUCCESS) malformed();
   }
 
-  /// Throws unless this is a success.
   void check(simdjson::error_code result) const {
     if (result != simdjson::SUCCESS) [[unlikely]]
       fail(result);
@@ -149,7 +148,6 @@ struct json_found {
   bool seen = false;
 };
 
-/// Reads the value of one key.
 template <class T>
 class json_value_reader {
   using form = json_form<T>;
@@ -340,21 +338,18 @@ struct json_fields {
     std::tuple<typename Fields::found...> values;
   };
 
-  template <byte_element Bytes>
-  [[nodiscard]] record<basic_field<typename Fields::name_type, typename Fields::type>...> decode(
-      const Bytes& in, scratch& s) const {
-    return read(detail::json_text(as_bytes(in), limit), s, std::index_sequence_for<Fields...>{});
-  }
+  using row = record<basic_field<typename Fields::name_type, typename Fields::type>...>;
 
- private:
-  template <std::size_t... Is>
-  [[nodiscard]] static auto read(std::string_view text, scratch& s, std::index_sequence<Is...>) {
-    ((std::get<Is>(s.values).seen = false), ...);
-    s.parser.read(text, [&](std::string_view key, simdjson::ondemand::value one) {
-      (void)(Fields::read(key, one, s.parser, std::get<Is>(s.values)) || ...);
-    });
-    return record<basic_field<typename Fields::name_type, typename Fields::type>...>(
-        detail::made_by{}, [&] { return Fields::taken(std::get<Is>(s.values)); }...);
+  template <byte_element Bytes>
+  [[nodiscard]] row decode(const Bytes& in, scratch& s) const {
+    const std::string_view text = detail::json_text(as_bytes(in), limit);
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      ((std::get<Is>(s.values).seen = false), ...);
+      s.parser.read(text, [&](std::string_view key, simdjson::ondemand::value one) {
+        (void)(Fields::read(key, one, s.parser, std::get<Is>(s.values)) || ...);
+      });
+      return row(detail::made_by{}, [&] { return Fields::taken(std::get<Is>(s.values)); }...);
+    }(std::index_sequence_for<Fields...>{});
   }
 };
 

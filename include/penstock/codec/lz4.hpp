@@ -5,6 +5,7 @@
 #error "penstock/codec/lz4.hpp needs lz4: link penstock::lz4"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/detail/packed_blob.hpp>
 
 #include <lz4frame.h>
@@ -13,6 +14,30 @@
 #include <new>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// liblz4's decompression context, created on first use.
+class lz4_context {
+ public:
+  [[nodiscard]] LZ4F_dctx* get() const noexcept { return made_.get(); }
+
+  /// Begins a frame. If the last one was damaged or abandoned, the context is not reused: up to lz4 1.9.4, a
+  /// reset keeps the number of bytes that its frame still expected, and the next frame without a size would
+  /// be rejected because of them.
+  void restart(bool last_was_whole) {
+    if (last_was_whole && made_) return LZ4F_resetDecompressionContext(made_.get());
+    made_.reset();
+    LZ4F_dctx* made = nullptr;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
+    made_.reset(made);
+  }
+
+ private:
+  std::unique_ptr<LZ4F_dctx, freed_by<LZ4F_freeDecompressionContext>> made_;
+};
+
+}  // namespace detail
 
 /// The per-worker memory of `lz4`: a decompression context, created on first use, and room for content.
 class lz4_scratch {
@@ -32,7 +57,7 @@ class lz4_scratch {
 
  private:
   std::size_t expand_frame(bytes_view packed, mutable_bytes into, std::size_t limit, bool bounded) {
-    restart();
+    context_.restart(std::exchange(whole_, false));
     LZ4F_decompressOptions_t options{};
     options.stableDst = 1;  // the output stays in place, so the library need not copy it
     std::byte nothing{};
@@ -64,20 +89,7 @@ class lz4_scratch {
     throw error(errc::format, {"the lz4 frame is damaged: ", why});
   }
 
-  /// A context that saw damage is not reused: up to lz4 1.9.4, a reset keeps the number of bytes that its
-  /// frame still expected, and the next frame without a size would be rejected because of them.
-  void restart() {
-    if (std::exchange(whole_, false)) return LZ4F_resetDecompressionContext(context_.get());
-    context_.reset();
-    LZ4F_dctx* made = nullptr;
-    if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
-    context_.reset(made);
-  }
-
-  struct free_context {
-    void operator()(LZ4F_dctx* context) const noexcept { LZ4F_freeDecompressionContext(context); }
-  };
-  std::unique_ptr<LZ4F_dctx, free_context> context_;
+  detail::lz4_context context_;
   bool whole_ = false;  // the last frame ended properly
 };
 

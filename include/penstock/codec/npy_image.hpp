@@ -11,7 +11,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Where the pixels of an npy file are, and how many.
 struct npy_pixels {
   image_size size;
   std::size_t offset = 0;
@@ -44,7 +43,6 @@ struct npy_pixels {
   return {size, header.data_offset};
 }
 
-/// Whether these are the first bytes of an npy file.
 [[nodiscard]] inline bool begins_as_npy(bytes_view bytes) noexcept {
   return text_of(bytes).starts_with("\x93NUMPY");
 }
@@ -64,8 +62,6 @@ struct npy_pixels {
 /// `limits`.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 ///
-///     using raw = npy_image;
-///     auto pictures = directory("pictures") | decode<image_of<raw>>;
 ///     auto depths = directory("depths") | decode<npy_image_as<gray16>>;
 template <pixel_format Format>
 struct npy_image_as {
@@ -75,7 +71,6 @@ struct npy_image_as {
   static constexpr std::string_view extensions[] = {"npy"};
   using scratch = image_scratch;
 
-  /// Whether these are the first bytes of an npy file.
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept { return detail::begins_as_npy(bytes); }
 
   template <byte_element Bytes>

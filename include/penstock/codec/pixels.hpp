@@ -77,8 +77,6 @@ class raw_image : public image_expression<raw_image<Format>, typename Format::va
 /// given.
 ///
 ///     auto digits = directory("raw") | decode<pixels<gray8>>(pixels<gray8>{.width = 28, .height = 28});
-///     auto cifar = directory("cifar") |
-///                  decode<pixels<rgb8>>(pixels<rgb8>{.width = 32, .height = 32, .planar = true});
 template <pixel_format Format>
 struct pixels {
   std::uint32_t width = 0;   ///< in pixels

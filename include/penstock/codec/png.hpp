@@ -17,7 +17,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// A PNG to decode, and how.
 struct png_job : image_job {
   png_header header;
   image_limits limits;
@@ -304,7 +303,6 @@ using png_image = detail::stored_image<png_scratch, Format>;
 /// become zero (black, transparent), wrong checksums are ignored, and each such image that is read is a
 /// warning in the run's counters.
 ///
-///     auto pictures = directory("pictures") | decode<png_as<rgba8>>;
 ///     auto depths = directory("depths") | decode<png_as<gray16>>(png_as<gray16>{.limits = {.width = 4096}});
 template <pixel_format Format>
 struct png_as {
@@ -317,7 +315,6 @@ struct png_as {
   static constexpr bool one_at_a_time = true;
   using scratch = png_scratch;
 
-  /// Whether these are the first bytes of a PNG.
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept { return detail::begins_as_png(bytes); }
 
   template <byte_element Bytes>

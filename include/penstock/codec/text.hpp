@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/layouts/quoted.hpp>
+#include <penstock/codec/layouts/number_text.hpp>
 #include <penstock/core/error.hpp>
 
 #include <cstring>

@@ -2,14 +2,56 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/tf_features.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/record.hpp>
 
 #include <array>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A feature in the bytes of its example: the entry of the map, of several the last.
+struct tf_feature {
+  std::string_view name;
+  bytes_view entry;  ///< null if the example has no such feature
+};
+
+/// The maps of named features: that of an Example, which is the context of a SequenceExample too, and that of
+/// a SequenceExample's lists.
+inline constexpr std::uint32_t tf_context = 1, tf_sequences = 2;
+
+/// Finds the entries of these features in a map. Throws `errc::format`, with the offset, unless the bytes are
+/// a message.
+void find_tf_features(bytes_view example, std::span<tf_feature> wanted, std::uint32_t map = tf_context);
+
+/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
+/// with the offset in `example`, for a feature with values of another kind.
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
+
+/// The values of a list of features, one feature a step, and how many of them there are behind each step.
+/// Throw as `read_tf_values`.
+void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
+                   std::vector<std::size_t>& ends);
+void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                   std::vector<std::size_t>& ends);
+void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                   std::vector<std::size_t>& ends);
+
+/// Throws errc::shape unless each step has this many values.
+void check_tf_steps(std::string_view name, std::span<const std::size_t> ends, std::size_t wanted);
+
+/// `number`: whether a single number was asked for, which may have a default, or be a list.
+[[noreturn, gnu::cold]] void no_tf_value(std::string_view name, bool number);
+[[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted);
+[[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
+
+}  // namespace detail
 
 /// The type of a feature whose value is bytes: `feature<"image/encoded", bytes>`.
 struct bytes {};
@@ -190,24 +232,22 @@ struct tf_example {
   static constexpr std::string_view codec_name = "tf_example";
   using scratch = std::tuple<typename Features::scratch...>;
 
+  using row = record<basic_field<typename Features::name_type, typename Features::type>...>;
+
   template <byte_element Bytes>
-  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
-      const Bytes& in, scratch& s) const {
+  [[nodiscard]] row decode(const Bytes& in, scratch& s) const {
     const bytes_view example = as_bytes(in);
     std::array<detail::tf_feature, sizeof...(Features)> found{
         detail::tf_feature{Features::name_type::value, {}}...};
     detail::find_tf_features(example, found);
-    return read(example, found, s, std::index_sequence_for<Features...>{});
-  }
-
- private:
-  template <std::size_t... Is>
-  [[nodiscard]] static auto read(bytes_view example,
-                                 const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
-                                 std::index_sequence<Is...>) {
-    return record<basic_field<typename Features::name_type, typename Features::type>...>(
-        detail::made_by{}, [&] { return Features::read(example, found[Is], std::get<Is>(s)); }...);
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return row(detail::made_by{}, [&] { return Features::read(example, found[Is], std::get<Is>(s)); }...);
+    }(std::index_sequence_for<Features...>{});
   }
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/codec/tf_example.ipp>
+#endif

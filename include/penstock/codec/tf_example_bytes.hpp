@@ -2,14 +2,14 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 
 #include <concepts>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <variant>
-#include <vector>
 
+// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -55,6 +55,7 @@ struct tf_value {
 /// this order; numbers are packed. Throws `errc::argument` for two features of one name.
 /// Threads: any number at once. Source: tensorflow, core/example/{example,feature}.proto.
 [[nodiscard]] std::string tf_example_bytes(std::span<const tf_value> features);
+
 [[nodiscard]] inline std::string tf_example_bytes(std::initializer_list<tf_value> features) {
   return tf_example_bytes(std::span<const tf_value>(features.begin(), features.size()));
 }

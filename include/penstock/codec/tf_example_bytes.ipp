@@ -6,11 +6,10 @@
 #include <penstock/core/error.hpp>
 
 #include <bit>
-#include <type_traits>
 #include <unordered_set>
 
-// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
 namespace penstock::inline v0_1 {
+
 namespace detail {
 
 PENSTOCK_INLINE void no_tf_integer(std::string_view feature, std::uint64_t value) {
@@ -18,20 +17,19 @@ PENSTOCK_INLINE void no_tf_integer(std::string_view feature, std::uint64_t value
                                "' is beyond the integers of an example, which go to 2^63 - 1"});
 }
 
-PENSTOCK_INLINE void put_varint(std::string& into, std::uint64_t value) {
+inline void put_varint(std::string& into, std::uint64_t value) {
   for (; value >= 128; value >>= 7) into += static_cast<char>((value & 127) | 128);
   into += static_cast<char>(value);
 }
 
 // A field of bytes: a text, a message, or packed numbers.
-PENSTOCK_INLINE void put_content(std::string& into, std::uint32_t number, std::string_view content) {
+inline void put_content(std::string& into, std::uint32_t number, std::string_view content) {
   put_varint(into, number << 3 | 2);
   put_varint(into, content.size());
   into += content;
 }
 
-// The message of a feature.
-PENSTOCK_INLINE std::string tf_feature_bytes(const tf_value& one) {
+inline std::string tf_feature_bytes(const tf_value& one) {
   constexpr std::uint32_t of_bytes = 1, of_floats = 2, of_integers = 3;
   std::string list;
   const auto integers = [&](std::span<const std::int64_t> all) {

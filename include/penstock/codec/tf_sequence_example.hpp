@@ -100,30 +100,26 @@ struct tf_sequence_example {
   static constexpr std::string_view codec_name = "tf_sequence_example";
   using scratch = std::tuple<typename Features::scratch...>;
 
+  using row = record<basic_field<typename Features::name_type, typename Features::type>...>;
+
   template <byte_element Bytes>
-  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
-      const Bytes& in, scratch& s) const {
+  [[nodiscard]] row decode(const Bytes& in, scratch& s) const {
     const bytes_view example = as_bytes(in);
-    found in_context{detail::tf_feature{Features::name_type::value, {}}...}, in_lists = in_context;
+    std::array<detail::tf_feature, sizeof...(Features)> in_context{
+        detail::tf_feature{Features::name_type::value, {}}...};
+    auto in_lists = in_context;
     detail::find_tf_features(example, in_context, detail::tf_context);
     detail::find_tf_features(example, in_lists, detail::tf_sequences);
-    return read(example, in_context, in_lists, s, std::index_sequence_for<Features...>{});
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return row(detail::made_by{}, [&] {
+        return Features::read(example, is_list<Features> ? in_lists[Is] : in_context[Is], std::get<Is>(s));
+      }...);
+    }(std::index_sequence_for<Features...>{});
   }
 
  private:
-  using found = std::array<detail::tf_feature, sizeof...(Features)>;
-
   template <class Feature>
   static constexpr bool is_list = requires { Feature::map; };
-
-  template <std::size_t... Is>
-  [[nodiscard]] static auto read(bytes_view example, const found& in_context, const found& in_lists,
-                                 scratch& s, std::index_sequence<Is...>) {
-    return record<basic_field<typename Features::name_type, typename Features::type>...>(
-        detail::made_by{}, [&] {
-          return Features::read(example, is_list<Features> ? in_lists[Is] : in_context[Is], std::get<Is>(s));
-        }...);
-  }
 };
 
 }  // namespace penstock::inline v0_1

@@ -5,6 +5,7 @@
 #error "penstock/codec/unpack_brotli.hpp needs brotli: link penstock::brotli"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 
@@ -62,10 +63,7 @@ struct unpack_brotli {
       throw error(errc::format, {"the brotli stream is damaged: ", ::BrotliDecoderErrorString(code)});
     }
 
-    struct end_state {
-      void operator()(BrotliDecoderState* state) const noexcept { ::BrotliDecoderDestroyInstance(state); }
-    };
-    std::unique_ptr<BrotliDecoderState, end_state> state_;
+    std::unique_ptr<BrotliDecoderState, detail::freed_by<BrotliDecoderDestroyInstance>> state_;
     bool whole_ = true;
   };
 };

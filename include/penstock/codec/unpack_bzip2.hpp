@@ -5,6 +5,7 @@
 #error "penstock/codec/unpack_bzip2.hpp needs bzip2: link penstock::bz2"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 
@@ -59,12 +60,6 @@ struct unpack_bzip2 {
 
    private:
     static constexpr std::size_t maximum = std::numeric_limits<unsigned>::max();
-    struct end_state {
-      void operator()(bz_stream* z) const noexcept {
-        ::BZ2_bzDecompressEnd(z);
-        delete z;
-      }
-    };
 
     void start(std::byte first) {
       if (first != std::byte{'B'})
@@ -74,7 +69,7 @@ struct unpack_bzip2 {
       state_.reset(made.release());
     }
 
-    std::unique_ptr<bz_stream, end_state> state_;
+    std::unique_ptr<bz_stream, detail::ended_by<BZ2_bzDecompressEnd>> state_;
   };
 };
 

@@ -5,12 +5,10 @@
 #error "penstock/codec/unpack_lz4.hpp needs lz4: link penstock::lz4"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/core/error.hpp>
+#include <penstock/codec/lz4.hpp>
 
 #include <lz4frame.h>
 
-#include <memory>
 #include <new>
 
 namespace penstock::inline v0_1 {
@@ -30,15 +28,7 @@ struct unpack_lz4 {
   class stream {
    public:
     void begin() {
-      // The last file was abandoned or damaged within a frame: up to lz4 1.9.4, a reset keeps the number of
-      // bytes that frame still expected.
-      if (!whole_) context_.reset();
-      if (!context_) {
-        LZ4F_dctx* made = nullptr;
-        if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
-        context_.reset(made);
-      }
-      LZ4F_resetDecompressionContext(context_.get());
+      context_.restart(whole_);
       whole_ = true;
     }
 
@@ -62,10 +52,7 @@ struct unpack_lz4 {
     }
 
    private:
-    struct free_context {
-      void operator()(LZ4F_dctx* context) const noexcept { LZ4F_freeDecompressionContext(context); }
-    };
-    std::unique_ptr<LZ4F_dctx, free_context> context_;
+    detail::lz4_context context_;
     bool whole_ = true;
   };
 };

@@ -5,6 +5,7 @@
 #error "penstock/codec/unpack_xz.hpp needs liblzma: link penstock::xz"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 
@@ -72,13 +73,7 @@ struct unpack_xz {
 
    private:
     static constexpr std::uint64_t max_memory = 1_GiB;
-    struct end_state {
-      void operator()(lzma_stream* z) const noexcept {
-        ::lzma_end(z);
-        delete z;
-      }
-    };
-    std::unique_ptr<lzma_stream, end_state> state_;
+    std::unique_ptr<lzma_stream, detail::ended_by<lzma_end>> state_;
     bool ended_ = false;
   };
 };

@@ -5,6 +5,7 @@
 #error "penstock/codec/unpack_zstd.hpp needs zstd: link penstock::zstd"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 
@@ -26,8 +27,6 @@ namespace penstock::inline v0_1 {
 /// Source: RFC 8878.
 ///
 ///     auto samples = webdataset_stream<unpack_zstd>("train-{0000..0127}.tar.zst");
-///     // zstd --long=31
-///     auto packed_long = webdataset_stream<unpack_zstd_long>("train-{0000..0127}.tar.zst");
 template <int WindowLogMax>
 struct basic_unpack_zstd {
   static_assert(WindowLogMax >= 10 && WindowLogMax <= 31,
@@ -83,10 +82,7 @@ struct basic_unpack_zstd {
       }
     }
 
-    struct free_context {
-      void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
-    };
-    std::unique_ptr<ZSTD_DCtx, free_context> context_;
+    std::unique_ptr<ZSTD_DCtx, detail::freed_by<ZSTD_freeDCtx>> context_;
     bool whole_ = true;
   };
 };

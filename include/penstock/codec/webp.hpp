@@ -5,15 +5,80 @@
 #error "penstock/codec/webp.hpp needs libwebp: link penstock::webp"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
-#include <penstock/codec/detail/webp_header.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/image/orientation.hpp>
 
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+[[nodiscard]] inline bool begins_as_webp(bytes_view bytes) noexcept {
+  const std::string_view text = text_of(bytes);
+  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
+}
+
+/// Goes through the chunks of a file. `see(type, data, cut)` gets what there is of a chunk, and whether that
+/// is less than all of it; the walk ends when it returns true, and at a chunk that is cut. Source: RFC 9649.
+template <class See>
+void walk_webp(bytes_view encoded, const See& see) {
+  constexpr std::size_t file_header = 12, chunk_header = 8;
+  bytes_view rest = encoded.subspan(std::min(encoded.size(), file_header));
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    const bool cut = length > rest.size();
+    if (see(type, rest.first(std::min(length, rest.size())), cut) || cut) return;
+    rest = rest.subspan(std::min(rest.size(), length + length % 2));
+  }
+}
+
+/// The orientation in the EXIF chunk, or otherwise in the XMP chunk; `upright` without one.
+[[nodiscard]] inline orientation webp_orientation(bytes_view encoded) noexcept {
+  metadata_orientation turn;
+  walk_webp(encoded, [&](std::string_view type, bytes_view data, bool cut) {
+    if (type == "EXIF" && !cut) turn.exif(data);
+    if (type == "XMP " && !cut && !data.empty()) turn.xmp(text_of(data));
+    return false;
+  });
+  return turn.found();
+}
+
+struct webp_frame {
+  bytes_view data;  ///< its chunks of pixels, which libwebp decodes as an image
+  image_part at;    ///< its place on the canvas
+};
+/// Throws `errc::format` if there is no frame, or it is cut off or not within the canvas. With `recover`,
+/// what is left of the last chunk counts.
+[[nodiscard]] inline webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover) {
+  constexpr std::size_t frame_header = 16;
+  const auto number = [](bytes_view bytes, std::size_t at) {
+    return std::to_integer<std::uint32_t>(bytes[at]) | std::to_integer<std::uint32_t>(bytes[at + 1]) << 8 |
+           std::to_integer<std::uint32_t>(bytes[at + 2]) << 16;
+  };
+  webp_frame found;
+  walk_webp(encoded, [&](std::string_view type, bytes_view data, bool cut) {
+    if (type != "ANMF" || data.size() < frame_header || (cut && !recover)) return false;
+    found = {data.subspan(frame_header),
+             {number(data, 0) * 2, number(data, 3) * 2, number(data, 6) + 1, number(data, 9) + 1}};
+    return true;
+  });
+  if (found.at.width == 0)
+    throw error(errc::format, "the webp image is truncated: it ends before its first frame does");
+  if (!found.at.within(canvas))
+    throw error(errc::format, "the webp image is damaged: its first frame is not within its canvas");
+  return found;
+}
+
+}  // namespace detail
 
 /// The per-worker memory of `webp`: pixels. libwebp's own memory cannot be kept.
 class webp_scratch : public detail::decoder_scratch<"webp"> {
@@ -71,10 +136,6 @@ class webp_scratch : public detail::decoder_scratch<"webp"> {
   }
 
  private:
-  struct free_decoder {
-    void operator()(WebPIDecoder* decoder) const noexcept { WebPIDelete(decoder); }
-  };
-
   /// Decodes a part of a canvas, on which the frame is and zeros (transparent, black) are around it.
   template <std::size_t Channels>
   [[nodiscard]] pixel_view<std::uint8_t, Channels> on_canvas(const job_type& what, const image_part& part) {
@@ -83,14 +144,11 @@ class webp_scratch : public detail::decoder_scratch<"webp"> {
     const std::size_t pitch = part.width * Channels;
     auto* const pixels = room_for<std::uint8_t>(canvas_, pitch * part.height);
     std::memset(pixels, 0, pitch * part.height);
-    const std::uint32_t left = std::max(part.x, at.x), right = std::min(part.x + part.width, at.x + at.width);
-    const std::uint32_t top = std::max(part.y, at.y),
-                        bottom = std::min(part.y + part.height, at.y + at.height);
-    if (left < right && top < bottom) {
-      const auto shown = in_frame<Channels>(what, {left - at.x, top - at.y, right - left, bottom - top});
-      for (std::uint32_t y = 0; y < bottom - top; ++y)
-        std::memcpy(pixels + (top - part.y + y) * pitch + (left - part.x) * Channels, shown.row(y),
-                    (right - left) * Channels);
+    if (const image_part hit = detail::common_part(part, at); hit.width != 0) {
+      const auto shown = in_frame<Channels>(what, {hit.x - at.x, hit.y - at.y, hit.width, hit.height});
+      for (std::uint32_t y = 0; y < hit.height; ++y)
+        std::memcpy(pixels + (hit.y - part.y + y) * pitch + (hit.x - part.x) * Channels, shown.row(y),
+                    hit.width * Channels);
     }
     return {pixels, part.size()};
   }
@@ -163,7 +221,8 @@ class webp_scratch : public detail::decoder_scratch<"webp"> {
     auto* const pixels = room_for<std::uint8_t>(decoded_, bytes);
     std::memset(pixels, 0, bytes);
     WebPDecoderConfig config = into(pixels, pitch, bytes, Channels);
-    const std::unique_ptr<WebPIDecoder, free_decoder> decoder(WebPINewDecoder(&config.output));
+    const std::unique_ptr<WebPIDecoder, detail::freed_by<WebPIDelete>> decoder(
+        WebPINewDecoder(&config.output));
     if (!decoder) throw std::bad_alloc();
     // Here an abort by the user can be damaged alpha, too.
     const VP8StatusCode fault =
@@ -198,7 +257,6 @@ using webp_image = detail::stored_image<webp_scratch, Format>;
 /// also for a part; rows that are missing become zero (black, transparent); each such image that is read is a
 /// warning in the run's counters; and one of which no row can be decoded is still an error.
 ///
-///     auto pictures = directory("pictures") | decode<webp>;
 ///     auto gray = directory("pictures") | decode<webp_as<gray8>>(webp_as<gray8>{.orient = false});
 template <pixel_format Format>
 struct webp_as {
@@ -217,7 +275,6 @@ struct webp_as {
   static constexpr bool one_at_a_time = true;
   using scratch = webp_scratch;
 
-  /// Whether these are the first bytes of a WebP.
   [[nodiscard]] static bool recognises(bytes_view bytes) noexcept { return detail::begins_as_webp(bytes); }
 
   template <byte_element Bytes>

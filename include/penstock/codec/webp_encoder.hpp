@@ -48,14 +48,12 @@ class webp_encoder {
   }
 
  private:
-  struct picture : WebPPicture {
+  struct picture : WebPPicture, detail::unmovable {
     picture() {
       if (WebPPictureInit(this) == 0)
         throw error(errc::argument,
                     "webp_encoder: the program runs with another libwebp than it was built with");
     }
-    picture(const picture&) = delete;
-    picture& operator=(const picture&) = delete;
     ~picture() { WebPPictureFree(this); }
   };
 

@@ -5,6 +5,7 @@
 #error "penstock/codec/zstd.hpp needs zstd: link penstock::zstd"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/detail/packed_blob.hpp>
 
 #include <zstd.h>
@@ -44,10 +45,7 @@ class zstd_scratch {
   buffer content;
 
  private:
-  struct free_context {
-    void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
-  };
-  std::unique_ptr<ZSTD_DCtx, free_context> context_;
+  std::unique_ptr<ZSTD_DCtx, detail::freed_by<ZSTD_freeDCtx>> context_;
 };
 
 /// The content of a zstd payload: a blob.

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

@@ -4,6 +4,7 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/detail/index_range.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+// Source: Arrow, "Arrow columnar format", "Physical memory layout".
 namespace penstock::inline v0_1 {
 
 /// A column of Arrow data in memory: pointers to its buffers, which others own, in this machine's byte order.
@@ -43,14 +45,16 @@ struct arrow_column {
 class arrow_cell;
 
 namespace detail {
+
 /// How a value is read as `T`; see codec/arrow_value.hpp.
 template <class T>
 struct arrow_form;
+
 }  // namespace detail
 
 /// Some values of a column one after another: those of a list. `for (const arrow_cell one : cell.list())`.
 struct arrow_slice {
-  class iterator;
+  using iterator = detail::index_iterator<arrow_slice>;
 
   const arrow_column* column = nullptr;
   std::uint64_t first = 0, count = 0;
@@ -161,32 +165,9 @@ class arrow_cell {
   bool null_;
 };
 
-class arrow_slice::iterator {
- public:
-  using value_type = arrow_cell;
-  using difference_type = std::ptrdiff_t;
-
-  iterator() = default;
-  iterator(const arrow_column* column, std::uint64_t row) noexcept : column_(column), row_(row) {}
-  [[nodiscard]] arrow_cell operator*() const { return {*column_, row_}; }
-  iterator& operator++() noexcept {
-    ++row_;
-    return *this;
-  }
-  iterator operator++(int) noexcept {
-    iterator before = *this;
-    ++row_;
-    return before;
-  }
-  friend bool operator==(const iterator&, const iterator&) = default;
-
- private:
-  const arrow_column* column_ = nullptr;
-  std::uint64_t row_ = 0;
-};
 inline arrow_cell arrow_slice::operator[](std::uint64_t i) const { return {*column, first + i}; }
-inline arrow_slice::iterator arrow_slice::begin() const noexcept { return {column, first}; }
-inline arrow_slice::iterator arrow_slice::end() const noexcept { return {column, first + count}; }
+inline arrow_slice::iterator arrow_slice::begin() const noexcept { return {*this, 0}; }
+inline arrow_slice::iterator arrow_slice::end() const noexcept { return {*this, detail::to_size(count)}; }
 
 namespace detail {
 
@@ -195,12 +176,15 @@ struct arrow_whole {
   std::uint64_t bits = 0;
   bool negative = false;
 };
-/// Throws errc::format if the value is none.
-[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
-/// A floating-point number. Throws errc::format if the value is none, or has more than `maximum` bytes.
-[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t maximum);
+
 /// Throws errc::format: a value is of this type, and `wanted` was asked for.
 [[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
+
+/// Throws errc::format if the value is none.
+[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
+
+/// A floating-point number. Throws errc::format if the value is none, or has more than `maximum` bytes.
+[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t maximum);
 
 /// The column of a leaf: what is left of a schema if structs are replaced by their fields.
 struct arrow_leaf {
@@ -226,25 +210,32 @@ struct arrow_leaf {
   }
 };
 
+/// A name as it stands in an exact path.
+[[nodiscard]] std::string arrow_path_part(std::string_view name);
+
+/// The leaves of a schema, by path; if `exact`, with every name that has a dot or a backtick in backticks, as
+/// Spark has it: equal only for columns of the same path.
+[[nodiscard]] std::vector<std::string> arrow_leaf_paths(const arrow_type& root, bool exact = true);
+
 /// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the
 /// field b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
 [[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
-/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for
-/// columns of the same path.
-[[nodiscard]] std::vector<std::string> arrow_leaf_paths(const arrow_type& root);
-/// A name as it stands in such a path.
-[[nodiscard]] std::string arrow_path_part(std::string_view name);
+
 /// The place of a leaf among those that a dataset shows, or their number. Throws errc::argument if two have
 /// this name.
 [[nodiscard]] std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name);
-/// Their types, in the same order.
+
+/// The types of the leaves, in the order of their names.
 [[nodiscard]] std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root);
-/// Those of a batch, in the same order.
+
+/// The leaves of a batch, in the order of their names.
 [[nodiscard]] std::vector<arrow_leaf> arrow_leaves(const arrow_column& root);
+
 /// A leaf of the same rows with another column.
 [[nodiscard]] arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like);
 
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED

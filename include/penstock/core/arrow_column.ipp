@@ -9,13 +9,31 @@
 
 #include <algorithm>
 
-// Source: Arrow, "Arrow columnar format", "Physical memory layout".
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t end,
-                                             std::uint64_t size) const {
-  throw error(errc::format, {"the value of the column '", column_->type->name, "' goes from ", begin, " to ",
-                             end, " of the ", size, " there are: the data are damaged"});
+namespace detail {}  // namespace detail
+
+PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
+  check_struct();
+  const std::vector<arrow_type>& fields = column_->type->children;
+  std::size_t at = 0;
+  while (at < fields.size() && fields[at].name != name) ++at;
+  if (at < fields.size()) return field(at);
+  std::string there;
+  for (const arrow_type& one : fields) detail::append(there, {there.empty() ? "" : ", ", one.name});
+  throw error(errc::missing,
+              {"the struct '", column_->type->name, "' has no field '", name, "', only ", there});
+}
+
+PENSTOCK_INLINE arrow_cell arrow_cell::field(std::size_t i) const {
+  check_struct();
+  if (i >= column_->children.size())
+    throw error(errc::missing, {"the struct '", column_->type->name, "' has ", column_->children.size(),
+                                " fields, and none at place ", i});
+  const arrow_column& child = column_->children[i];
+  if (null_) return null_of(child);
+  if (row_ >= child.length) bad_offsets(row_, row_ + 1, child.length);
+  return {child, row_};
 }
 
 PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
@@ -41,6 +59,12 @@ PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
     column_ = found;
     row_ = found->offset + in_part;
   }
+}
+
+PENSTOCK_INLINE void arrow_cell::check_struct() const {
+  if (column_->type->layout != arrow_layout::record)
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which is no struct"});
 }
 
 PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
@@ -90,31 +114,10 @@ PENSTOCK_INLINE arrow_slice arrow_cell::varying_list() const {
   return within_child(first, end - first);
 }
 
-PENSTOCK_INLINE void arrow_cell::check_struct() const {
-  if (column_->type->layout != arrow_layout::record)
-    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
-                               ", which is no struct"});
-}
-PENSTOCK_INLINE arrow_cell arrow_cell::field(std::size_t i) const {
-  check_struct();
-  if (i >= column_->children.size())
-    throw error(errc::missing, {"the struct '", column_->type->name, "' has ", column_->children.size(),
-                                " fields, and none at place ", i});
-  const arrow_column& child = column_->children[i];
-  if (null_) return null_of(child);
-  if (row_ >= child.length) bad_offsets(row_, row_ + 1, child.length);
-  return {child, row_};
-}
-PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
-  check_struct();
-  const std::vector<arrow_type>& fields = column_->type->children;
-  std::size_t at = 0;
-  while (at < fields.size() && fields[at].name != name) ++at;
-  if (at < fields.size()) return field(at);
-  std::string there;
-  for (const arrow_type& one : fields) detail::append(there, {there.empty() ? "" : ", ", one.name});
-  throw error(errc::missing,
-              {"the struct '", column_->type->name, "' has no field '", name, "', only ", there});
+PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t end,
+                                             std::uint64_t size) const {
+  throw error(errc::format, {"the value of the column '", column_->type->name, "' goes from ", begin, " to ",
+                             end, " of the ", size, " there are: the data are damaged"});
 }
 
 namespace detail {
@@ -123,6 +126,7 @@ PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view w
   throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
                              " was asked for: give arrow_value the column's type"});
 }
+
 PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
   return with_whole_number(
       cell.type().number,
@@ -148,6 +152,7 @@ PENSTOCK_INLINE std::string arrow_path_part(std::string_view name) {
   for (const char c : name) made.append(c == '`' ? 2 : 1, c);
   return made + '`';
 }
+
 PENSTOCK_INLINE void add_arrow_leaf_paths(const arrow_type& type, const std::string& path, bool exact,
                                           std::vector<std::string>& paths, std::size_t& left) {
   for (const arrow_type& child : type.children) {
@@ -163,15 +168,14 @@ PENSTOCK_INLINE void add_arrow_leaf_paths(const arrow_type& type, const std::str
       paths.push_back(name);
   }
 }
+
 PENSTOCK_INLINE std::vector<std::string> arrow_leaf_paths(const arrow_type& root, bool exact) {
   std::vector<std::string> paths;
   std::size_t left = 64 << 20;
   add_arrow_leaf_paths(root, "", exact, paths, left);
   return paths;
 }
-PENSTOCK_INLINE std::vector<std::string> arrow_leaf_paths(const arrow_type& root) {
-  return arrow_leaf_paths(root, true);
-}
+
 PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
   std::vector<std::string> names = arrow_leaf_paths(root, false);
   std::vector<std::string_view> in_order(names.begin(), names.end());
@@ -180,11 +184,12 @@ PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root
   for (auto at = in_order.begin(); (at = std::adjacent_find(at, in_order.end())) != in_order.end();)
     at = std::upper_bound(at, in_order.end(), twice.emplace_back(*at));
   if (twice.empty()) return names;
-  const std::vector<std::string> paths = arrow_leaf_paths(root, true);
+  const std::vector<std::string> paths = arrow_leaf_paths(root);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (std::ranges::binary_search(twice, names[i])) names[i] = paths[i];
   return names;
 }
+
 PENSTOCK_INLINE std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name) {
   const auto found = std::ranges::find(leaves, name);
   if (found != leaves.end() && std::find(found + 1, leaves.end(), name) != leaves.end())
@@ -200,6 +205,7 @@ PENSTOCK_INLINE void add_arrow_leaf_types(const arrow_type& type, std::vector<co
     else
       types.push_back(&child);
 }
+
 PENSTOCK_INLINE std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root) {
   std::vector<const arrow_type*> types;
   add_arrow_leaf_types(root, types);
@@ -234,6 +240,7 @@ PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   else if (column == &leaf.column->children.front())
     leaf.listed = column->type->number;
 }
+
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {
   if (column.validity != nullptr) above.structs.push_back({&column, above.add});
@@ -248,11 +255,13 @@ PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf abo
     }
   }
 }
+
 PENSTOCK_INLINE std::vector<arrow_leaf> arrow_leaves(const arrow_column& root) {
   std::vector<arrow_leaf> leaves;
   add_arrow_leaves(root, {}, leaves);
   return leaves;
 }
+
 PENSTOCK_INLINE arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like) {
   arrow_leaf made;
   made.column = &column;
@@ -263,4 +272,5 @@ PENSTOCK_INLINE arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow
 }
 
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1

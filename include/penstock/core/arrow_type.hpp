@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/half.hpp>
 
+#include <bit>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -62,16 +63,10 @@ inline constexpr arrow_number arrow_number_of = [] {
                      std::same_as<T, wchar_t> || std::same_as<T, char8_t> || std::same_as<T, char16_t> ||
                      std::same_as<T, char32_t> || sizeof(T) > 8)
     return arrow_number::none;
-  else if constexpr (std::signed_integral<T>)
-    return sizeof(T) == 1   ? arrow_number::int8
-           : sizeof(T) == 2 ? arrow_number::int16
-           : sizeof(T) == 4 ? arrow_number::int32
-                            : arrow_number::int64;
-  else
-    return sizeof(T) == 1   ? arrow_number::uint8
-           : sizeof(T) == 2 ? arrow_number::uint16
-           : sizeof(T) == 4 ? arrow_number::uint32
-                            : arrow_number::uint64;
+  else  // numbers of a sign stand one behind the other, each twice as large as the one before
+    return static_cast<arrow_number>(
+        static_cast<int>(std::signed_integral<T> ? arrow_number::int8 : arrow_number::uint8) +
+        std::countr_zero(sizeof(T)));
 }();
 
 namespace detail {

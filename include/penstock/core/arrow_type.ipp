@@ -10,6 +10,7 @@
 #include <system_error>
 
 namespace penstock::inline v0_1 {
+
 namespace detail {
 
 struct arrow_format {

@@ -45,7 +45,6 @@ class shown_array {
 
 namespace detail {
 
-/// Owns the values of a `shown_array`.
 template <class Of>
 class cached_array {
  public:
@@ -58,29 +57,21 @@ class cached_array {
 };
 
 template <class T>
-struct cached_form {
-  using type = whole<T>;
-};
+struct cached_form : std::type_identity<whole<T>> {};
 /// Also of a mapped file: what is kept does not depend on the page cache.
 template <blob T>
-struct cached_form<T> {
-  using type = whole_bytes;
-};
+struct cached_form<T> : std::type_identity<whole_bytes> {};
 template <static_array_expression T>
   requires(!requires { typename kept_as<T>::type; })
-struct cached_form<T> {
-  using type = cached_array<T>;
-};
+struct cached_form<T> : std::type_identity<cached_array<T>> {};
 template <class T>
   requires requires { typename kept_as<T>::type; }
-struct cached_form<T> {
-  using type = typename kept_as<T>::type;
-};
+struct cached_form<T> : std::type_identity<typename kept_as<T>::type> {};
 template <class... Fields>
-struct cached_form<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type,
-                                  typename cached_form<std::remove_cvref_t<typename Fields::type>>::type>...>;
-};
+struct cached_form<record<Fields...>>
+    : std::type_identity<
+          record<basic_field<typename Fields::name_type,
+                             typename cached_form<std::remove_cvref_t<typename Fields::type>>::type>...>> {};
 
 template <class K>
 inline constexpr bool is_whole_tensor = false;
@@ -154,7 +145,6 @@ template <class T>
   }
 }
 
-/// A kept form that says how it is filled and shown.
 template <class K>
 concept shows_itself = requires(const K& k) {
   k.shown();

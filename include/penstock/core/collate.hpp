@@ -8,7 +8,6 @@
 namespace penstock::inline v0_1 {
 
 namespace detail {
-/// The base of policies.
 struct policy {
   using policy_tag = void;
 };
@@ -102,13 +101,9 @@ template <class Name, class Policy>
 inline constexpr bool pads<field_policy<Name, Policy>> = pads<Policy>;
 /// The policy that arranges single values.
 template <class Policy>
-struct arranging {
-  using type = Policy;
-};
+struct arranging : std::type_identity<Policy> {};
 template <auto Fill, class Order>
-struct arranging<pad_all_policy<Fill, Order>> {
-  using type = Order;
-};
+struct arranging<pad_all_policy<Fill, Order>> : std::type_identity<Order> {};
 template <class Policy>
 using order_of = typename arranging<Policy>::type;
 /// Whether numbers of type `T` have the value that a policy fills with.
@@ -124,7 +119,6 @@ inline constexpr bool fill_fits<pad_all_policy<Fill, Order>, T> = [] {
     return false;
 }();
 
-/// Whether a column of this policy has gaps.
 template <class Policy>
 inline constexpr bool has_gaps = false;
 template <std::size_t Alignment>
@@ -149,27 +143,19 @@ template <class Policy>
 }
 
 template <class Name, class... Policies>
-struct own_policy {
-  using type = void;
-};
+struct own_policy : std::type_identity<void> {};
 template <class Name, class First, class... Rest>
 struct own_policy<Name, First, Rest...> : own_policy<Name, Rest...> {};
 template <class Name, class Policy, class... Rest>
-struct own_policy<Name, field_policy<Name, Policy>, Rest...> {
-  using type = Policy;
-};
+struct own_policy<Name, field_policy<Name, Policy>, Rest...> : std::type_identity<Policy> {};
 
 template <class... Policies>
-struct common_policy {
-  using type = stack_policy;
-};
+struct common_policy : std::type_identity<stack_policy> {};
 template <class First, class... Rest>
 struct common_policy<First, Rest...> : common_policy<Rest...> {};
 template <class First, class... Rest>
   requires is_policy<First>
-struct common_policy<First, Rest...> {
-  using type = First;
-};
+struct common_policy<First, Rest...> : std::type_identity<First> {};
 
 /// The policy that applies to a field: its own, else the one given for all fields, else stack.
 template <class Name, class... Policies>

@@ -112,18 +112,15 @@ struct has_unfinished<record<Fields...>>
     : std::bool_constant<(has_unfinished<std::remove_cvref_t<typename Fields::type>>::value || ...)> {};
 
 template <class T>
-struct finished_type {
-  using type = T;
-};
+struct finished_type : std::type_identity<T> {};
 template <unfinished T>
-struct finished_type<T> {
-  using type = decltype(std::declval<const std::remove_cvref_t<T>&>().finish());
-};
+struct finished_type<T>
+    : std::type_identity<decltype(std::declval<const std::remove_cvref_t<T>&>().finish())> {};
 template <class... Fields>
   requires(has_unfinished<record<Fields...>>::value)
-struct finished_type<record<Fields...>> {
-  using type =
-      record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
+struct finished_type<record<Fields...>>
+    : std::type_identity<record<
+          basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>> {
 };
 
 }  // namespace detail

@@ -77,7 +77,6 @@ PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset
 
 namespace detail {
 
-/// What the exception being handled says.
 [[nodiscard, gnu::cold]] PENSTOCK_INLINE std::string handled_text() {
   try {
     throw;

@@ -34,7 +34,6 @@ using named_field = mapped_field<sizeof(Name.text), Role>;
 
 namespace detail {
 
-/// A mapped field as a type.
 template <class Name, class Role>
 struct role_of_field {
   using name_type = Name;

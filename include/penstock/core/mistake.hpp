@@ -231,15 +231,10 @@ struct lost_by_forward : about_expression {
 
 namespace detail {
 
-/// The first of these that is a mistake.
 template <class... Ms>
-struct first_mistake {
-  using type = mistakes::none;
-};
+struct first_mistake : std::type_identity<mistakes::none> {};
 template <class M, class... Rest>
-struct first_mistake<M, Rest...> {
-  using type = M;
-};
+struct first_mistake<M, Rest...> : std::type_identity<M> {};
 template <class... Rest>
 struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
 

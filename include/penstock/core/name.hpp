@@ -3,7 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <array>
 #include <string_view>
 #include <utility>
 

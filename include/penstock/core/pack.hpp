@@ -26,7 +26,6 @@ template <class Numbers, class... Ts>
 struct pack_slots;
 template <std::size_t... Is, class... Ts>
 struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
-  /// Calls `f` with all values as its arguments.
   template <class F>
   constexpr decltype(auto) apply(F&& f) const {
     return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
@@ -48,7 +47,6 @@ struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
 
 namespace detail {
 
-/// The value at index I.
 template <std::size_t I, class T>
 [[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
   return slot.value;

@@ -39,13 +39,9 @@ concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
 
 namespace detail {
 template <class T>
-struct part_kind {
-  using type = void;
-};
+struct part_kind : std::type_identity<void> {};
 template <part T>
-struct part_kind<T> {
-  using type = typename std::remove_cvref_t<T>::penstock_part;
-};
+struct part_kind<T> : std::type_identity<typename std::remove_cvref_t<T>::penstock_part> {};
 }  // namespace detail
 
 /// A part of the kind that `Tag` names.

@@ -85,21 +85,14 @@ struct diagnose_all<Context, Stage, Rest...>
     : diagnose_from<decltype(diagnose_stage<Context, Stage>()), Context, Stage, Rest...> {};
 
 template <class T>
-struct parts_of {
-  using type = pack<T>;
-};
+struct parts_of : std::type_identity<pack<T>> {};
 template <class... Stages>
-struct parts_of<segment<Stages...>> {
-  using type = pack<Stages...>;
-};
+struct parts_of<segment<Stages...>> : std::type_identity<pack<Stages...>> {};
 
 template <class T>
-struct plan_context {
-  using type = context_of<T>;
-};
+struct plan_context : std::type_identity<context_of<T>> {};
 template <class Source, class... Stages>
-struct plan_context<plan<Source, Stages...>> {
-  using type = typename plan<Source, Stages...>::context;
+struct plan_context<plan<Source, Stages...>> : std::type_identity<typename plan<Source, Stages...>::context> {
 };
 
 template <class L, class Tuple>
@@ -220,12 +213,9 @@ concept gives_samples =
 
 /// What arrives behind a source or a plan.
 template <class L>
-struct arriving_behind {
-  using type = void;
-};
+struct arriving_behind : std::type_identity<void> {};
 template <gives_samples L>
-struct arriving_behind<L> {
-  using type = typename plan_context<std::remove_cvref_t<L>>::type::element;
+struct arriving_behind<L> : std::type_identity<typename plan_context<std::remove_cvref_t<L>>::type::element> {
 };
 template <class L>
 using arriving = typename arriving_behind<L>::type;

@@ -63,25 +63,16 @@ using stage_scratch = typename scratch_or<Stage, nothing_for<Stage>>::type;
 template <class Stage>
 using call_for = call<stage_scratch<Stage>>;
 
-/// The element type after a value stage.
 template <class Stage, class In>
-struct output_of {
-  using type = In;
-};
+struct output_of : std::type_identity<In> {};
 template <part_of_kind<pointwise_tag> Stage, class In>
-struct output_of<Stage, In> {
-  using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(),
-                                                           std::declval<const call_for<Stage>&>()));
-};
+struct output_of<Stage, In> : std::type_identity<decltype(std::declval<const Stage&>().apply(
+                                  std::declval<In>(), std::declval<const call_for<Stage>&>()))> {};
 template <part_of_kind<flat_map_tag> Stage, class In>
-struct output_of<Stage, In> {
-  using type = typename Stage::template output<In>;
-};
+struct output_of<Stage, In> : std::type_identity<typename Stage::template output<In>> {};
 
 template <part_of_kind<sample_cache_tag> Stage, class In>
-struct output_of<Stage, In> {
-  using type = typename Stage::template output<In>;
-};
+struct output_of<Stage, In> : std::type_identity<typename Stage::template output<In>> {};
 
 template <class T>
 concept losing_part = requires(place where) {
@@ -119,22 +110,16 @@ struct context {
 
 /// The type that describes the columns of batches after a stage.
 template <class Stage, class Context>
-struct columns_behind {
-  using type = typename Context::columns;
-};
+struct columns_behind : std::type_identity<typename Context::columns> {};
 template <part_of_kind<batch_tag> Stage, class Context>
-struct columns_behind<Stage, Context> {
-  using type = Stage;
-};
+struct columns_behind<Stage, Context> : std::type_identity<Stage> {};
 template <part_of_kind<batch_map_tag> Stage, class Context>
-struct columns_behind<Stage, Context> {
-  using type = typename Stage::template columns_after<Context>;
+struct columns_behind<Stage, Context> : std::type_identity<typename Stage::template columns_after<Context>> {
 };
 
 template <part_of_kind<device_map_tag> Stage, class Context>
-struct columns_behind<Stage, Context> {
-  using type = columns_on_device<typename Context::columns, Stage>;
-};
+struct columns_behind<Stage, Context>
+    : std::type_identity<columns_on_device<typename Context::columns, Stage>> {};
 
 /// The guarantees that every source or stage of this kind loses.
 template <class Part>
@@ -188,9 +173,7 @@ consteval chain_facts facts_after(chain_facts f) {
 }
 
 template <class Context, class... Stages>
-struct fold_context {
-  using type = Context;
-};
+struct fold_context : std::type_identity<Context> {};
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
   using next =
@@ -206,18 +189,15 @@ using context_of =
 
 /// The mistake to report for a part that lost a guarantee: its own `blame`, or that of its kind.
 template <guarantee G, class Part>
-struct blame_of {
-  using type =
-      std::conditional_t<!lost_by_kind<Part>({.after_shard = true}).has(G), mistakes::lost_by_a_stage,
-                         std::conditional_t<part_of_kind<Part, source_tag>, mistakes::lost_by_forward,
-                                            mistakes::lost_by_filter>>;
-};
+struct blame_of
+    : std::type_identity<
+          std::conditional_t<!lost_by_kind<Part>({.after_shard = true}).has(G), mistakes::lost_by_a_stage,
+                             std::conditional_t<part_of_kind<Part, source_tag>, mistakes::lost_by_forward,
+                                                mistakes::lost_by_filter>>> {};
 template <class T>
 concept blaming_part = requires { requires mistake<typename T::blame>; };
 template <guarantee G, blaming_part Part>
-struct blame_of<G, Part> {
-  using type = typename Part::blame;
-};
+struct blame_of<G, Part> : std::type_identity<typename Part::blame> {};
 
 /// The part that lost a guarantee: the last one that received it and did not keep it. Computed only on
 /// failure.

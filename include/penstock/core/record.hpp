@@ -212,13 +212,9 @@ struct no_such_field_in_batch : about_element {
 namespace detail {
 
 template <class Record>
-struct names_of_record {
-  using type = fields_are<>;
-};
+struct names_of_record : std::type_identity<fields_are<>> {};
 template <class... Fields>
-struct names_of_record<record<Fields...>> {
-  using type = fields_are<typename Fields::name_type...>;
-};
+struct names_of_record<record<Fields...>> : std::type_identity<fields_are<typename Fields::name_type...>> {};
 
 }  // namespace detail
 

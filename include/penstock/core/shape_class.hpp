@@ -42,14 +42,16 @@ struct stored {
   static constexpr std::size_t elements = 1;
   static constexpr bool scalar = true;
 };
-template <class T, std::size_t N>
-  requires std::is_trivially_copyable_v<T>
-struct stored<std::array<T, N>> {
+template <class V, std::size_t N>
+struct stored_fixed {
   static constexpr shape_class shape = shape_class::fixed;
-  using type = T;
+  using type = V;
   static constexpr std::size_t elements = N;
   static constexpr bool scalar = false;
 };
+template <class T, std::size_t N>
+  requires std::is_trivially_copyable_v<T>
+struct stored<std::array<T, N>> : stored_fixed<T, N> {};
 template <class V, shape_class S>
 struct stored_flexible {
   static constexpr shape_class shape = S;
@@ -60,12 +62,8 @@ struct stored<V> : stored_flexible<std::byte, shape_class::announced> {};
 template <array_expression V>
 struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
 template <static_array_expression V>
-struct stored<V> {
-  static constexpr shape_class shape = shape_class::fixed;
-  using type = typename V::value_type;
-  static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
-  static constexpr bool scalar = false;
-};
+struct stored<V>
+    : stored_fixed<typename V::value_type, static_cast<std::size_t>(V::static_shape.elements())> {};
 template <class T>
 struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class T>

@@ -139,6 +139,18 @@ class basic_padded_arrays_view : public std::ranges::view_base {
   const extents* sizes_ = nullptr;
 };
 
+// The read-only views that `get<"name">(batch)` returns; they are valid while the batch is held.
+
+/// What a batch shows of values under `ragged`.
+template <class T>
+using ragged_view = basic_ragged_view<const T>;
+/// What a batch shows of values under `pad_to_longest`.
+template <class T>
+using padded_view = basic_padded_view<const T>;
+/// What a batch shows of values under `pad_to_largest`.
+template <class T>
+using padded_arrays_view = basic_padded_arrays_view<const T>;
+
 }  // namespace penstock::inline v0_1
 
 template <class T>

@@ -112,56 +112,34 @@ template <class T>
 struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
 
 template <class T>
-struct kept_whole {
-  using type = T;
-};
+struct kept_whole : std::type_identity<T> {};
 template <>
-struct kept_whole<std::string_view> {
-  using type = std::string;
-};
+struct kept_whole<std::string_view> : std::type_identity<std::string> {};
 template <class T>
-struct kept_whole<std::span<T>> {
-  using type = std::vector<std::remove_cv_t<T>>;
-};
+struct kept_whole<std::span<T>> : std::type_identity<std::vector<std::remove_cv_t<T>>> {};
 template <>
-struct kept_whole<std::span<const std::byte>> {
-  using type = whole_bytes;
-};
+struct kept_whole<std::span<const std::byte>> : std::type_identity<whole_bytes> {};
 template <class T>
-struct kept_whole<tensor_view<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
+struct kept_whole<tensor_view<T>> : std::type_identity<whole_tensor<std::remove_cv_t<T>>> {};
 template <class T>
-struct kept_whole<tensor_part<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
+struct kept_whole<tensor_part<T>> : std::type_identity<whole_tensor<std::remove_cv_t<T>>> {};
 template <class T>
-struct kept_whole<strided_view<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
+struct kept_whole<strided_view<T>> : std::type_identity<whole_tensor<std::remove_cv_t<T>>> {};
 template <blob T>
-struct kept_whole<T> {
-  using type = whole_bytes;
-};
+struct kept_whole<T> : std::type_identity<whole_bytes> {};
 /// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
 template <blob T>
   requires requires { requires T::lasting; }
-struct kept_whole<T> {
-  using type = bytes_view;
-};
+struct kept_whole<T> : std::type_identity<bytes_view> {};
 template <array_expression T>
-struct kept_whole<T> {
-  using type = whole_tensor<typename T::value_type>;
-};
+struct kept_whole<T> : std::type_identity<whole_tensor<typename T::value_type>> {};
 template <open_sample T>
-struct kept_whole<T> {
-  using type = whole_sample;
-};
+struct kept_whole<T> : std::type_identity<whole_sample> {};
 template <class... Fields>
-struct kept_whole<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type,
-                                  typename kept_whole<std::remove_cvref_t<typename Fields::type>>::type>...>;
-};
+struct kept_whole<record<Fields...>>
+    : std::type_identity<
+          record<basic_field<typename Fields::name_type,
+                             typename kept_whole<std::remove_cvref_t<typename Fields::type>>::type>...>> {};
 
 }  // namespace detail
 
@@ -217,7 +195,6 @@ void make_whole(V&& value, W& into) {
 
 namespace detail {
 
-/// Bytes of a whole value, for the counters.
 template <class W>
 std::uint64_t whole_size(const W& value) {
   if constexpr (any_record<W>) {

@@ -30,33 +30,30 @@ enum class cuda_numa { automatic, always, off };
 ///
 /// Slots are in pinned memory. As soon as a batch is ready, ahead of the loop, its copy starts on a separate
 /// stream into device memory that belongs to the batch; `device_data<I>()` returns the address of column I.
-/// Copies and kernels overlap: by default there are enough batches in flight that one is computed on while
-/// the next is copied and another one is filled. `prefetch(n)` after `batch` sets their number; give it 2 or
-/// more.
-/// Waiting: when a batch is delivered, `stream` waits for its copy and the host does not. After you drop the
-/// batch, its device memory is overwritten only once everything you put on `stream` before you asked for the
-/// next batch has finished. So you can drop a batch as soon as you have launched the kernels that use it.
-/// If you use other streams that do not synchronise with `stream`, call `b.on(other)`, which does the same
-/// for them; a stream of another device is refused. `cuda_wait::host` makes the loop itself wait for the copy
-/// too.
+/// `prefetch(n)` after `batch` sets the number of batches in flight; give it 2 or more. By default there are
+/// enough that one is computed on while the next is copied and another one is filled.
+/// Waiting: when a batch is delivered, `stream` waits for its copy and the host does not; `cuda_wait::host`
+/// makes the loop wait too. After you drop the batch, its device memory is overwritten only once everything
+/// you put on `stream` before you asked for the next batch has finished. So you can drop a batch as soon as
+/// you have launched the kernels that use it. For other streams that do not synchronise with `stream`, call
+/// `b.on(other)`; a stream of another device is refused.
 /// Several devices: each run has its own, in one thread or in several. Runs leave the current device of every
 /// thread as it was. Since CUDA 12, changing it also initialises the device that it is changed to, so in a
 /// process that uses only device 1, make it current (`cudaSetDevice`) in the thread of the loop.
 /// Memory: a run's slots are in a few large pieces, in huge pages where the system has them; each is pinned
 /// once and stays until the run and its batches are gone, or until a batch larger than all before it takes
 /// its place. With `memory(bytes)`, pieces are no larger than that asks for.
-/// NUMA: on a machine with several nodes, slots are on the node of the device. Workers run on its processors
-/// if they are at most as many, because a worker on another node is better than none, and if neither
-/// `workers(n, {.processors = ...})` nor `numa` says otherwise.
+/// NUMA: on a machine with several nodes, slots are on the node of the device, and workers run on its
+/// processors if they are at most as many, because a worker on another node is better than none;
+/// `workers(n, {.processors = ...})` or `numa` say otherwise.
 /// Element sizes and shapes: as on the host; columns start at multiples of 256 bytes.
 /// Cost per batch: one asynchronous copy per column and two events; memory is allocated only when a batch is
 /// larger than all before it. Each batch in flight takes its size once in pinned and once in device memory.
 /// Throws, from `open` and when you ask for a batch: `errc::argument` for a device that does not exist;
 /// `errc::io` with the name of the CUDA error and what to do. After an error the run is over, and releases
 /// what it has; after the failure of a kernel, CUDA refuses everything until the process ends.
-/// Threads: as the run; any thread may launch kernels.
-/// Keeps all guarantees. Streams must outlive the run and its batches. Open and use the run outside of stream
-/// capture.
+/// Threads: as the run; any thread may launch kernels. Keeps all guarantees. Streams must outlive the run and
+/// its batches. Open and use the run outside of stream capture.
 /// Source: CUDA Runtime API, 11 and newer.
 struct cuda {
   static constexpr int current = -1;  ///< the device that is current in the thread that opens the run
@@ -84,7 +81,7 @@ struct cuda {
 /// A run's session with a GPU: a stream for copies, and the pinned memory.
 ///
 /// Any thread may call `allocate` and `deallocate`; everything else belongs to the consumer's thread.
-class cuda::session {
+class cuda::session : detail::unmovable {
  public:
   static constexpr bool copies = true;
   using stream_type = cudaStream_t;
@@ -140,8 +137,6 @@ class cuda::session {
     const detail::cuda_event probe = detail::make_cuda_event();
     detail::cuda_check(cudaEventRecord(probe.get(), stream_), "recording an event on cuda{.stream = ...}");
   }
-  session(const session&) = delete;
-  session& operator=(const session&) = delete;
   ~session() {
     const detail::cuda_on_device here(device_);
     copy_.reset();

@@ -81,22 +81,11 @@ class cufile_run {
               const device_places& places) const {
     static_assert(std::is_same_v<Stream, cudaStream_t>,
                   "penstock: cufile works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
-    const rows<View> all{column, batch, batch.slots()};
     if constexpr (std::is_same_v<Stream, cudaStream_t>)
-      reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
+      reader_->read(column, batch, places.output, to_size(row_.elements()) * sizeof(T), stream);
   }
 
  private:
-  template <class View>
-  struct rows {
-    const View& column;
-    const device_batch& batch;
-    std::size_t count;
-
-    [[nodiscard]] bool holds(std::size_t i) const { return batch.holds(i); }
-    [[nodiscard]] const file_range& range(std::size_t i) const { return column[i]; }
-  };
-
   extents row_;
   std::shared_ptr<cufile_account> account_;  // before the reader, which counts in it
   std::shared_ptr<cufile_reader> reader_;
@@ -109,28 +98,27 @@ template <class T>
 class cufile_operation {
  public:
   cufile_operation(std::shared_ptr<const located_files> files, const cufile_options& options)
-      : files_(std::move(files)), options_(options), account_(std::make_shared<detail::cufile_account>()) {}
+      : files_(std::move(files)), options_(options), account_(std::make_shared<detail::cufile_account>()) {
+    if (options_.threads == 0) options_.threads = detail::default_cuda_lanes();
+  }
 
   [[nodiscard]] detail::cufile_run<T> connect(int device) const {
-    return {device, threads(), options_.direct && reason().empty() ? options_.modules : nullptr, files_,
-            account_};
+    return {device, options_.threads, options_.direct && reason().empty() ? options_.modules : nullptr,
+            files_, account_};
   }
   /// A copy of the numbers, also while a run works.
   [[nodiscard]] cufile_counts counts() const noexcept { return {account_->direct, account_->host}; }
   /// Asks the library's driver, the first time, whether it can read directly.
   [[nodiscard]] std::string describe() const {
-    if (!options_.direct)
-      return detail::text(
-          {"cufile: ", threads(), " threads read through the host's memory, as they were told"});
-    if (const std::string why = reason(); !why.empty())
-      return detail::text({"cufile: ", threads(), " threads read through the host's memory: ", why});
-    return detail::text({"cufile: ", threads(), " threads read to the device directly"});
+    const std::string why = reason();
+    return detail::text({"cufile: ", options_.threads, " threads read ",
+                         !options_.direct ? "through the host's memory, as they were told"
+                         : why.empty()    ? "to the device directly"
+                                          : "through the host's memory: ",
+                         why});
   }
 
  private:
-  [[nodiscard]] unsigned threads() const noexcept {
-    return options_.threads == 0 ? detail::default_cuda_lanes() : options_.threads;
-  }
   [[nodiscard]] std::string reason() const {
     if (!options_.direct) return {};
     const std::lock_guard hold(account_->lock);

@@ -54,26 +54,28 @@ class simulated {
     /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
     /// given bandwidth takes.
     void start(transfer& t, std::span<const bytes_view> columns) {
+      start(t, columns, {}, detail::no_device_work{});
+    }
+    /// Does the work as soon as the copy is made.
+    template <class Work>
+    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
+               const Work& work) {
       const auto begin = std::max(clock::now(), link_free_);
-      if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
+      const std::size_t count = columns.size() + rooms.size();
+      if (t.columns.size() < count) t.columns.resize(count);
       double bytes = 0;
       for (std::size_t i = 0; i < columns.size(); ++i) {
         t.columns[i].resize_for_overwrite(whole_lines(columns[i].size()));
         if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
         bytes += static_cast<double>(columns[i].size());
       }
+      for (std::size_t i = 0; i < rooms.size(); ++i)
+        t.columns[columns.size() + i].resize_for_overwrite(whole_lines(rooms[i]));
       t.done = begin;
       if (options_.bytes_per_second > 0)
         t.done += std::chrono::duration_cast<clock::duration>(
             std::chrono::duration<double>(bytes / options_.bytes_per_second));
       link_free_ = t.done;
-    }
-    /// Does the work as soon as the copy is made.
-    template <class Work>
-    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
-               const Work& work) {
-      start(t, columns);
-      make_room(t, columns.size(), rooms);
       work(host_stream{});
     }
     void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
@@ -83,11 +85,6 @@ class simulated {
     /// As on a device: the words in which a column ends may be read whole.
     [[nodiscard]] static constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
       return (bytes + 63) / 64 * 64;
-    }
-    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms) {
-      if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
-      for (std::size_t i = 0; i < rooms.size(); ++i)
-        t.columns[columns + i].resize_for_overwrite(whole_lines(rooms[i]));
     }
 
     options options_;

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace penstock::inline v0_1 {

@@ -6,14 +6,13 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pack.hpp>
+#include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/order/order_chain.hpp>
 #include <penstock/order/world.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +25,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class Tuple>
+template <class Stages>
 struct parts_in;
 
 template <class... Stages>
@@ -48,6 +47,9 @@ struct parts_in<pack<Stages...>> {
 
   template <class Tag>
   static constexpr bool has = place<Tag> != count;
+  /// The type of the first stage of a kind, or `Otherwise`.
+  template <class Tag, class Otherwise>
+  using first = type_at<place<Tag>, pack<Stages..., Otherwise>>;
 };
 
 /// A stage whose seed may be the plan's, such as `shuffle`: `with_plan_seed(seed)` is the stage with that
@@ -83,14 +85,6 @@ auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
 struct bad_samples_are_fatal {
   static constexpr bool tolerates = false, replaces = false;
 };
-template <class Stages, bool Has = parts_in<Stages>::template has<bad_samples_tag>>
-struct bad_samples_of {
-  using type = bad_samples_are_fatal;
-};
-template <class Stages>
-struct bad_samples_of<Stages, true> {
-  using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
-};
 
 template <class Orders>
 inline constexpr bool any_wants_places = false;
@@ -100,7 +94,7 @@ inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages>
 /// Appends a text to a list; out of line, because a plan has many.
 void add_text(std::vector<std::string>& all, std::string_view one);
 /// The description of a source as a state stores it: shortened, because a list of files may be long.
-[[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
+[[nodiscard]] std::string word_of_data(std::string words);
 
 /// A stage that contributes to the fingerprint of the sequence.
 template <class Stage>
@@ -118,7 +112,6 @@ void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
   each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
 }
 
-/// The key of a random stage, or 0 if it has none.
 template <class Stage>
 std::uint64_t stream_address_of(const Stage& stage) {
   if constexpr (requires { stage.stream_address(); })
@@ -155,13 +148,18 @@ struct plan_parts {
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
   /// Whether a bad sample may leave a hole, or be replaced by another sample.
-  static constexpr bool tolerant = detail::bad_samples_of<stages>::type::tolerates;
-  static constexpr bool replaces = detail::bad_samples_of<stages>::type::replaces;
+  using bad_samples = typename in::template first<bad_samples_tag, detail::bad_samples_are_fatal>;
+  static constexpr bool tolerant = bad_samples::tolerates, replaces = bad_samples::replaces;
   /// Whether batches are written in place, because their slots are known before anything is evaluated;
   /// otherwise samples go through chunks.
   static constexpr bool direct = batched && !decided && !forward;
+  /// Samples are dealt to the ranks in turn: a loop without batches or filters over an indexed source.
+  static constexpr bool dealt_in_rotation = !batched && !decided && !forward;
   static constexpr bool shard_before_choosing = in::shard < in::choosing;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
+  /// Whether the place of `shard` is part of the order: ranks mix samples, or choose among their own.
+  static constexpr bool mixes_own = has_cursor && shard_before_cursor;
+  static constexpr bool chooses_own = decided && shard_before_choosing;
   static constexpr std::size_t first_orders_end = in::batch < in::choosing ? in::batch : in::choosing;
 };
 
@@ -201,17 +199,16 @@ run_options options_of(const Plan& p) {
   run_options options;
   std::uint64_t first_seed = 0;
   bool seeded = false;
-  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      const auto& stage = detail::at<I>(p.stages());
-      if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
-      if constexpr (part_of_kind<decltype(stage), order_tag> && seeding_part<decltype(stage)>) {
-        if (!seeded) first_seed = stage.plan_seed();
-        seeded = true;
-      }
-    };
-    (one(std::integral_constant<std::size_t, Is>{}), ...);
-  }(std::make_index_sequence<in::count>{});
+  std::size_t place = 0;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (part_of_kind<Stage, annotation_tag>) stage.apply(options, place > in::batch);
+    if constexpr (part_of_kind<Stage, order_tag> && seeding_part<Stage>) {
+      if (!seeded) first_seed = stage.plan_seed();
+      seeded = true;
+    }
+    ++place;
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   if (!options.seed) options.seed = first_seed;
   return options;
 }
@@ -234,11 +231,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
   h.add(seed);
-  // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
-  if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
-                (parts::decided && parts::shard_before_choosing))
-    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_choosing);
+  if constexpr (parts::mixes_own || parts::chooses_own) h.add(parts::mixes_own, parts::chooses_own);
   // A state counts rows of the current chunk, so a restored run must treat bad samples the same way.
   if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<flat_map_tag>))
     h.add("bad_samples", parts::replaces);
@@ -273,8 +267,6 @@ std::uint64_t random_fingerprint(const Plan& p) {
 template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
-  constexpr bool deals_early =
-      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_choosing);
   const std::uint64_t seed = *options_of(p).seed;
   std::vector<std::string> words;
   detail::add_text(words, detail::word_of_data(p.source().describe()));
@@ -282,7 +274,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
     detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
   const auto one = [&]<bool Draws, class Element, class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
-      if (deals_early) detail::add_text(words, "shard");
+      if (parts::mixes_own || parts::chooses_own) detail::add_text(words, "shard");
     } else if constexpr (part_of_kind<Stage, batch_tag> && !uneven_batch<Stage>) {
       detail::add_text(words, detail::text({"batch of ", stage.global_size(world_of(p).size),
                                             " in all, tail ", to_string(stage.at_end)}));
@@ -305,29 +297,50 @@ std::vector<std::string> sequence_words(const Plan& p) {
 
 namespace detail {
 
+template <class Element>
+constexpr projection first_uses(const pack<>*, const projection& behind) {
+  return behind;
+}
+template <class Element, class Stage, class... Rest>
+constexpr projection first_uses(const pack<Stage, Rest...>*, const projection& behind) {
+  if constexpr (projecting_stage<Stage, Element>)
+    return Stage::template uses<Element>();
+  else if constexpr (value_stage<Stage>)
+    return {};
+  else
+    return first_uses<Element>(static_cast<const pack<Rest...>*>(nullptr), behind);
+}
+
+}  // namespace detail
+
+/// The fields of its source's samples that a plan uses, derived from its type.
+///
+/// The first value stage decides: `fields<"jpg", "cls">` and `decode<field<"jpg", jpeg>>` of an open sample
+/// use the fields that they name; any other stage uses everything. If no stage looks at the sample, the
+/// result is `behind`, the use of the plan's samples: everything, unless the plan is joined with others.
+template <class Plan>
+[[nodiscard]] constexpr projection projection_of(const projection& behind = {}) {
+  return detail::first_uses<typename Plan::source_type::element>(
+      static_cast<const typename Plan::stages_type*>(nullptr), behind);
+}
+
+/// Connects the source of a plan and tells it which fields the plan uses.
+template <class Plan>
+[[nodiscard]] auto connect_source_of(const Plan& p, const projection& behind = {}) {
+  return connect_source(p.source(), projection_of<Plan>(behind));
+}
+
+namespace detail {
+
 /// The first difference between two lists of `sequence_words`: "it has X where this plan has Y". With
 /// `same_data`, a different description of the data is not a difference.
 [[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
                                                       std::span<const std::string> ours, bool same_data);
 
-inline void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
-
-inline std::string word_of_data(std::string words) {
-  constexpr std::size_t maximum = 1000;
-  if (words.size() > maximum) words = words.substr(0, maximum) + "...";
-  return as_utf8(words);
-}
-
-inline std::string first_difference(std::span<const std::string> theirs, std::span<const std::string> ours,
-                                    bool same_data) {
-  for (std::size_t i = same_data ? 1 : 0; i < std::max(theirs.size(), ours.size()); ++i) {
-    if (i < theirs.size() && i < ours.size() && theirs[i] == ours[i]) continue;
-    return text({"it has ", i < theirs.size() ? std::string_view(theirs[i]) : "no more stages",
-                 " where this plan has ", i < ours.size() ? std::string_view(ours[i]) : "no more"});
-  }
-  return {};
-}
-
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/evaluation/parts.ipp>
+#endif

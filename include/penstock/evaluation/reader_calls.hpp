@@ -9,8 +9,6 @@
 #include <penstock/storage/session_report.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/cached_form.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
-#include <penstock/evaluation/kept_samples.hpp>
 #include <penstock/evaluation/next_samples.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -82,22 +81,20 @@ struct source_node {
     requires has_runs
   [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
                                            Timing timing) const {
+    std::uint64_t landing = 0;
+    const std::uint64_t begin = Timing::now();
+    const std::uint64_t taken =
+        reader->evaluate_run(first, n, w.own, [&](const auto& sample, std::uint64_t count) {
+          const std::uint64_t shown = Timing::now();
+          const bool took = sink(sample, count);
+          landing = Timing::now() - shown;
+          return took;
+        });
     if constexpr (timing) {
-      std::uint64_t landing = 0;
-      const std::uint64_t begin = Timing::now();
-      const std::uint64_t taken =
-          reader->evaluate_run(first, n, w.own, [&](const auto& sample, std::uint64_t count) {
-            const std::uint64_t shown = Timing::now();
-            const bool took = sink(sample, count);
-            landing = Timing::now() - shown;
-            return took;
-          });
       if (taken != 0) w.root.cost.nanoseconds += Timing::now() - begin - landing;
       w.root.cost.timed += taken;
-      return taken;
-    } else {
-      return reader->evaluate_run(first, n, w.own, sink);
     }
+    return taken;
   }
 
   template <class Timing, class Sink>
@@ -198,16 +195,12 @@ struct stage_node {
     return up.evaluate_run(
         first, n, w.up,
         [&](const auto& sample, std::uint64_t count) {
-          const auto into = [&](const auto& values) { return sink(values, count); };
+          const std::uint64_t begin = Timing::now();
+          const bool took = stage.apply_run(sample, [&](const auto& values) { return sink(values, count); });
           if constexpr (timing) {
-            const std::uint64_t begin = Timing::now();
-            if (!stage.apply_run(sample, into)) return false;
-            w.cost.nanoseconds += Timing::now() - begin;
-            w.cost.timed += count;
-            return true;
-          } else {
-            return stage.apply_run(sample, into);
+            if (took) w.cost.nanoseconds += Timing::now() - begin, w.cost.timed += count;
           }
+          return took;
         },
         timing);
   }
@@ -229,40 +222,27 @@ struct stage_node {
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.piece = piece++;
         mark.armed = false;
-        if constexpr (Timing::value)
-          hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
-        else
-          sink(std::forward<W>(row));
+        hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
         mark.armed = true;
       });
       mark.armed = false;
-      if constexpr (Timing::value) ++w.cost.timed, root.landing.passed();
-    } else if constexpr (Timing::value) {
+      if constexpr (Timing::value) ++w.cost.timed;
+    } else {
       const std::uint64_t begin = Timing::now();
       detail::failure_mark mark{root, depth};
       if constexpr (part_of_kind<Stage, filter_tag>) {
         const bool kept = stage.keep(value, call);
         mark.armed = false;
-        count(w, Timing::now() - begin);
+        detail::count_call(w.cost, begin, timing);
         if (kept) hand_on<V>(w, root.landing, timing, sink, std::forward<V>(value));
       } else {
         auto&& result = stage.apply(std::forward<V>(value), call);
         mark.armed = false;
-        count(w, Timing::now() - begin);
+        detail::count_call(w.cost, begin, timing);
         hand_on<V>(w, root.landing, timing, sink, std::forward<decltype(result)>(result));
       }
-      root.landing.passed();
-    } else if constexpr (part_of_kind<Stage, filter_tag>) {
-      detail::failure_mark mark{root, depth};
-      const bool kept = stage.keep(value, call);
-      mark.armed = false;
-      if (kept) sink(std::forward<V>(value));
-    } else {
-      detail::failure_mark mark{root, depth};
-      auto&& result = stage.apply(std::forward<V>(value), call);
-      mark.armed = false;
-      sink(std::forward<decltype(result)>(result));
     }
+    if constexpr (Timing::value) root.landing.passed();
   }
   /// Restores the piece number, even if a later stage throws: the worker lives on.
   struct piece_scope {
@@ -270,16 +250,16 @@ struct stage_node {
     std::uint32_t before;
     ~piece_scope() { piece = before; }
   };
-  static void count(worker& w, std::uint64_t nanoseconds) noexcept {
-    w.cost.nanoseconds += nanoseconds;
-    ++w.cost.timed;
-  }
   /// `Given`: the stage's input.
   template <class Given, class Timing, class Sink, class W>
   static void hand_on(worker& w, detail::landing_time& landing, Timing timing, Sink& sink, W&& value) {
-    landing.hand_on(timing, sink, std::forward<W>(value));
-    w.cost.nanoseconds +=
-        landing.template share_of_stage<std::remove_cvref_t<Given>, std::remove_cvref_t<W>>();
+    if constexpr (Timing::value) {
+      landing.hand_on(timing, sink, std::forward<W>(value));
+      w.cost.nanoseconds +=
+          landing.template share_of_stage<std::remove_cvref_t<Given>, std::remove_cvref_t<W>>();
+    } else {
+      sink(std::forward<W>(value));
+    }
   }
 };
 
@@ -344,7 +324,91 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
   }
 }
 
+template <class S>
+concept warning_scratch = requires(S& scratch) {
+  { (scratch.warnings) } -> std::same_as<std::uint64_t&>;
+};
+
+/// The warnings of a scratch, and of all that it consists of: damage in a sample that a stage made do with.
+/// A scratch that counts them has a member `std::uint64_t warnings`, and `warns`; others cost nothing.
+template <class S>
+struct warnings_in {
+  static constexpr bool warns = warning_scratch<S>;
+  static std::uint64_t count(const S& scratch) noexcept {
+    if constexpr (warns)
+      return scratch.warnings;
+    else
+      return 0;
+  }
+};
+template <class... Ss>
+struct warnings_in<pack<Ss...>> {
+  static constexpr bool warns = (warnings_in<Ss>::warns || ...);
+  static std::uint64_t count(const pack<Ss...>& all) noexcept {
+    return all.apply(
+        [](const Ss&... one) noexcept { return (std::uint64_t{0} + ... + warnings_in<Ss>::count(one)); });
+  }
+};
+template <class... Ss>
+struct warnings_in<std::tuple<Ss...>> {
+  static constexpr bool warns = (warnings_in<Ss>::warns || ...);
+  static std::uint64_t count(const std::tuple<Ss...>& all) noexcept {
+    return std::apply(
+        [](const Ss&... one) noexcept { return (std::uint64_t{0} + ... + warnings_in<Ss>::count(one)); },
+        all);
+  }
+};
+
 }  // namespace detail
+
+/// Whether the stages of a worker can warn.
+template <class Worker>
+[[nodiscard]] constexpr bool can_warn() noexcept {
+  if constexpr (detail::innermost_worker<Worker>)
+    return false;
+  else
+    return detail::warnings_in<decltype(Worker::own)>::warns || can_warn<decltype(Worker::up)>();
+}
+
+/// How often the stages of a worker have warned so far.
+template <class Worker>
+[[nodiscard]] std::uint64_t warnings_of([[maybe_unused]] const Worker& w) noexcept {
+  if constexpr (!can_warn<Worker>())
+    return 0;
+  else
+    return detail::warnings_in<decltype(Worker::own)>::count(w.own) + warnings_of(w.up);
+}
+
+/// Whether a node, or one below it, keeps samples.
+template <class Node>
+inline constexpr bool keeps_samples = [] {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return true;
+  else if constexpr (requires(const Node& node) { node.up; })
+    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
+  else
+    return false;
+}();
+
+/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
+template <class Node>
+[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return chain.is_kept(source) || is_kept_in(chain.up, source);
+  else if constexpr (keeps_samples<Node>)
+    return is_kept_in(chain.up, source);
+  else
+    return false;
+}
+
+/// What a chain keeps, in all its stages.
+template <class Node>
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+  kept_counters all;
+  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
+  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
+  return all;
+}
 
 /// The chain of a plan's value stages on top of an innermost node.
 template <class Plan, class Node>

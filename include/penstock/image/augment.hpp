@@ -26,6 +26,7 @@ enum class augmentation : std::uint8_t {
   equalize
 };
 inline constexpr std::size_t augmentation_count = 14;
+
 /// The name of an operation, spelled as in the enum.
 [[nodiscard]] std::string_view to_string(augmentation what) noexcept;
 
@@ -67,36 +68,22 @@ struct augmentation_steps {
 };
 
 void check_augment(const trivial_augment_options& options);
+
 void check_augment(const rand_augment_options& options);
-[[nodiscard]] augmentation_steps draw(const trivial_augment_options& options, const image_size& size,
-                                      rng random);
+
+[[nodiscard]] augmentation_steps draw(const trivial_augment_options& options, const image_size&, rng random);
+
 [[nodiscard]] augmentation_steps draw(const rand_augment_options& options, const image_size& size,
                                       rng random);
-/// The matrix of a step that moves pixels.
+
 [[nodiscard]] warp_matrix matrix_of(const augmentation_step& step, const image_size& size);
 
-/// Pixels in memory as a lazy image, so that all steps have one type, whatever image they begin with.
-template <std::size_t Channels>
-class image_in_memory : public image_expression<image_in_memory<Channels>, std::uint8_t, Channels> {
- public:
-  using view_type = pixel_view<std::uint8_t, Channels>;
-
-  image_in_memory(const view_type& pixels, image_scratch& scratch) : pixels_(pixels), scratch_(&scratch) {}
-  [[nodiscard]] image_size size() const { return pixels_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const image_part& part) const { return pixels_.part(part); }
-
- private:
-  view_type pixels_;
-  image_scratch* scratch_;
-};
-
-/// Calls `use` with the lazy image that a step makes of pixels.
+/// Calls `use` with the lazy image that a step makes of pixels, which are in memory so that all steps have
+/// one type, whatever image they begin with.
 template <std::size_t Channels, class Use>
 void use_augmented(const augmentation_step& step, const warp_options& warping,
-                   const image_in_memory<Channels>& image, Use&& use) {
-  using source = image_in_memory<Channels>;
-  image_scratch& scratch = image.memory();
+                   const shown_image<std::uint8_t, Channels>& image, image_scratch& scratch, Use&& use) {
+  using source = shown_image<std::uint8_t, Channels>;
   const auto look_up = [&]<class Table>(const Table& table) {
     use(lookup_image<source, Table>(image, table, scratch, true));
   };
@@ -189,8 +176,8 @@ class augmented_image : public image_expression<augmented_image<I>, std::uint8_t
   }
   template <class Use>
   void apply(std::size_t step, const view_type& pixels, Use&& use) const {
-    detail::use_augmented<channels>(steps_.all[step], warping_,
-                                    detail::image_in_memory<channels>(pixels, scratch_->step), use);
+    detail::use_augmented<channels>(steps_.all[step], warping_, shown_image<std::uint8_t, channels>(pixels),
+                                    scratch_->step, use);
   }
 
   I image_;

@@ -22,51 +22,9 @@ struct space {
   int bits;  ///< that posterize removes
 };
 
-PENSTOCK_INLINE void check_bins(std::string_view function, std::uint32_t bins) {
+inline void check_bins(std::string_view function, std::uint32_t bins) {
   if (bins < 2 || bins > 65'536)
     throw error(errc::argument, {function, " has from 2 to 65536 bins, and not ", bins});
-}
-
-/// Magnitude number `bin` of an operation. Source: torchvision 0.14, autoaugment.py, `_augmentation_space`.
-PENSTOCK_INLINE augmentation_step step_of(augmentation what, const space& s, std::uint32_t bin,
-                                          std::uint32_t bins, rng& random) {
-  const double part = static_cast<double>(bin) / (bins - 1);
-  double maximum = 0;
-  switch (what) {
-    case augmentation::shear_x:
-    case augmentation::shear_y:
-      maximum = s.shear;
-      break;
-    case augmentation::translate_x:
-      maximum = s.translate_x;
-      break;
-    case augmentation::translate_y:
-      maximum = s.translate_y;
-      break;
-    case augmentation::rotate:
-      maximum = s.degrees;
-      break;
-    case augmentation::brightness:
-    case augmentation::color:
-    case augmentation::contrast:
-    case augmentation::sharpness:
-      maximum = s.factor;
-      break;
-    case augmentation::posterize:
-      return {what, 8 - std::nearbyint(part * s.bits)};
-    case augmentation::solarize:
-      return {what, 255 - 255 * part};
-    case augmentation::identity:
-    case augmentation::autocontrast:
-    case augmentation::equalize:
-      return {what, 0};
-  }
-  const bool negative = random.below(2) == 1;
-  return {what, negative ? -maximum * part : maximum * part};
-}
-
-PENSTOCK_INLINE augmentation draw_operation(rng& random) {
-  return static_cast<augmentation>(random.below(augmentation_count));
 }
 
 }  // namespace augmenting
@@ -86,6 +44,30 @@ PENSTOCK_INLINE void check_augment(const rand_augment_options& options) {
     throw error(errc::argument, {"rand_augment: the magnitude ", options.magnitude,
                                  " is not below the number of ", "bins, ", options.bins});
 }
+
+namespace augmenting {
+
+/// Magnitude number `bin` of an operation. Source: torchvision 0.14, autoaugment.py, `_augmentation_space`.
+inline augmentation_step step_of(augmentation what, const space& s, std::uint32_t bin, std::uint32_t bins,
+                                 rng& random) {
+  const double part = static_cast<double>(bin) / (bins - 1);
+  if (what == augmentation::posterize) return {what, 8 - std::nearbyint(part * s.bits)};
+  if (what == augmentation::solarize) return {what, 255 - 255 * part};
+  // of the operations from identity to sharpness, in the order of the enum; the others have none
+  const std::array maxima{0.0,       s.shear,  s.shear,  s.translate_x, s.translate_y,
+                          s.degrees, s.factor, s.factor, s.factor,      s.factor};
+  const auto number = static_cast<std::size_t>(what);
+  if (number == 0 || number >= maxima.size()) return {what, 0};
+  const double maximum = maxima[number];
+  const bool negative = random.below(2) == 1;
+  return {what, negative ? -maximum * part : maximum * part};
+}
+
+inline augmentation draw_operation(rng& random) {
+  return static_cast<augmentation>(random.below(augmentation_count));
+}
+
+}  // namespace augmenting
 
 PENSTOCK_INLINE augmentation_steps draw(const trivial_augment_options& options, const image_size&,
                                         rng random) {

@@ -4,6 +4,7 @@
 #include <penstock/image/detail/row_image.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 /// Operations that blend a pixel with its neighbours: gaussian_blur and sharpness. Alpha, the last of four
 /// channels, stays as it is.
@@ -29,16 +30,60 @@ namespace detail {
 }
 
 /// Weights of a bell of `kernel` taps, as whole numbers whose sum is 2^14.
-void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma);
-/// The sum of `kernel` values, each `step` behind the one before it, times their weights; of `blocks` times
-/// 32 values side by side. From bytes to 128ths.
-void blur_row(const std::int16_t* from, std::int16_t* to, std::size_t blocks, std::size_t step,
-              const std::int16_t* weights, std::size_t kernel) noexcept;
-/// Weighted sums as those of `blur_row`, of values below each other: from `kernel` rows of 128ths to bytes.
-void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t blocks,
-                 const std::int16_t* weights, std::size_t kernel) noexcept;
+inline void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma) {
+  const double middle = static_cast<double>(kernel - 1) / 2;
+  const auto bell = [&](std::size_t i) {
+    const double x = (static_cast<double>(i) - middle) / sigma;
+    return std::exp(-0.5 * x * x);
+  };
+  double sum = 0;
+  for (std::size_t i = 0; i < kernel; ++i) sum += bell(i);
+  int rest = 1 << 14;
+  for (std::size_t i = 0; i < kernel; ++i) {
+    weights[i] = static_cast<std::int16_t>(std::lround(bell(i) / sum * (1 << 14)));
+    rest -= weights[i];
+  }
+  // What rounding left goes to the middle ones, one by one, so that no weight is far from its own.
+  const int one = rest < 0 ? -1 : 1;
+  for (std::size_t i = 0; rest != 0; ++i, rest -= one) {
+    const std::size_t away = (i % kernel + 1) / 2;
+    const std::size_t at = i % 2 == 0 ? kernel / 2 - away : kernel / 2 + away;
+    weights[at] = static_cast<std::int16_t>(weights[at] + one);
+  }
+}
 
 inline constexpr std::size_t blur_block = 32;
+
+/// The sum of `kernel` values, each `step` behind the one before it, times their weights; of `blocks` times
+/// 32 values side by side. From bytes to 128ths.
+inline void blur_row(const std::int16_t* __restrict from, std::int16_t* __restrict to, std::size_t blocks,
+                     std::size_t step, const std::int16_t* __restrict weights, std::size_t kernel) noexcept {
+  for (std::size_t b = 0; b < blocks; ++b, from += blur_block, to += blur_block) {
+    std::int32_t sums[blur_block];
+    for (std::size_t i = 0; i < blur_block; ++i) sums[i] = 64;
+    for (std::size_t k = 0; k < kernel; ++k) {
+      const std::int16_t* const at = from + k * step;
+      const std::int16_t weight = weights[k];
+      for (std::size_t i = 0; i < blur_block; ++i) sums[i] += std::int32_t{at[i]} * weight;
+    }
+    for (std::size_t i = 0; i < blur_block; ++i) to[i] = static_cast<std::int16_t>(sums[i] >> 7);
+  }
+}
+
+/// Weighted sums as those of `blur_row`, of values below each other: from `kernel` rows of 128ths to bytes.
+inline void blur_column(const std::int16_t* const* rows, std::uint8_t* __restrict to, std::size_t blocks,
+                        const std::int16_t* __restrict weights, std::size_t kernel) noexcept {
+  for (std::size_t b = 0; b < blocks; ++b, to += blur_block) {
+    std::int32_t sums[blur_block];
+    for (std::size_t i = 0; i < blur_block; ++i) sums[i] = 1 << 20;
+    for (std::size_t k = 0; k < kernel; ++k) {
+      const std::int16_t* const at = rows[k] + b * blur_block;
+      const std::int16_t weight = weights[k];
+      for (std::size_t i = 0; i < blur_block; ++i) sums[i] += std::int32_t{at[i]} * weight;
+    }
+    for (std::size_t i = 0; i < blur_block; ++i) to[i] = static_cast<std::uint8_t>(sums[i] >> 21);
+  }
+}
 
 template <byte_image I>
 class blurred_image : public image_over<blurred_image<I>, I> {
@@ -121,9 +166,7 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
     if (!changes_ || all.width <= 2 || all.height <= 2) return this->image_.read(part);
     const image_part wide = with_margin(part, all, 1);
     const view_type from = this->image_.read(wide);
-    float* const products = room_for<float>(this->scratch_->tables, 512);
-    fill_products(products, static_cast<float>(factor_));
-    fill_products(products + 256, static_cast<float>(1.0 - factor_));
+    const blend_tables blend = make_blend(*this->scratch_, factor_);
     const std::size_t row = part.width * I::channels;
     std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::uint32_t y = 0; y < part.height; ++y)
@@ -135,7 +178,7 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
         std::uint8_t* const out = to + y * row + x * I::channels;
         for (std::size_t c = 0; c < colours_of<I::channels>; ++c) {
           const std::uint8_t soft = edge ? own[c] : softened(own + c, from.pitch());
-          out[c] = to_byte(products[own[c]] + products[256 + soft]);
+          out[c] = blend(own[c], soft);
         }
         if constexpr (I::channels == 4) out[3] = own[3];
       }
@@ -163,7 +206,14 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
 
 class gaussian_blur_operation : public detail::keeping_places<byte_operation, detail::draws::random_numbers> {
  public:
-  gaussian_blur_operation(int kernel, double lowest, double highest);
+  gaussian_blur_operation(int kernel, double lowest, double highest)
+      : kernel_(static_cast<std::uint32_t>(kernel)), lowest_(lowest), highest_(highest) {
+    if (kernel < 1 || kernel > 1023 || kernel % 2 == 0)
+      throw error(errc::argument, {"gaussian_blur: the kernel is ", kernel,
+                                   " pixels wide; pass an odd number from 1 to 1023"});
+    detail::check_range("gaussian_blur", "the lowest deviation", lowest, 0.01, 1e4);
+    detail::check_range("gaussian_blur", "the highest deviation", highest, lowest, 1e4);
+  }
   template <byte_image I>
   [[nodiscard]] detail::blurred_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, kernel_, c.random().uniform(lowest_, highest_), c.scratch};
@@ -175,6 +225,7 @@ class gaussian_blur_operation : public detail::keeping_places<byte_operation, de
 };
 
 namespace detail {
+
 /// Sharpens every image, or each with a probability.
 template <draws Drawn>
 class sharpening : public keeping_places<byte_operation, Drawn> {
@@ -194,7 +245,9 @@ class sharpening : public keeping_places<byte_operation, Drawn> {
 
   double factor_, p_;
 };
+
 }  // namespace detail
+
 /// Sharpens every image; made by `sharpness`.
 using sharpness_operation = detail::sharpening<detail::draws::nothing>;
 /// Sharpens each image with a probability; made by `random_sharpness`.
@@ -209,7 +262,6 @@ using random_sharpness_operation = detail::sharpening<detail::draws::random_numb
 /// 0.01 to 1e4, the lower one first. Cost: two passes of `kernel` products per value, of whole numbers, which
 /// both compilers turn into vector code: equal bytes on every processor, if the C library's `exp` is equal.
 ///
-///     const auto blur = gaussian_blur(5);
 ///     const auto stronger = gaussian_blur(23, 1.0, 3.0);
 [[nodiscard]] inline gaussian_blur_operation gaussian_blur(int kernel, double lowest = 0.1,
                                                            double highest = 2.0) {
@@ -227,8 +279,11 @@ using random_sharpness_operation = detail::sharpening<detail::draws::random_numb
   return random_sharpness_operation(factor, p);
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/blur.ipp>
-#endif
+// Blocks of a known length and sums of products of 16 bits: what GCC 12 and Clang 16 make vector code of at
+// -O2.
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -31,21 +31,6 @@ class gray_image : public row_image<gray_image<I, Out>, I, Out> {
   }
 };
 
-/// Two tables of products: of the image's values, and of those it is blended with.
-struct blend_tables {
-  const float *own, *other;
-  [[nodiscard]] std::uint8_t operator()(std::uint8_t value, std::uint8_t with) const noexcept {
-    return to_byte(own[value] + other[with]);
-  }
-};
-/// Source: torchvision 0.14, functional_tensor.py, `_blend`.
-[[nodiscard]] inline blend_tables make_blend(image_scratch& scratch, double factor) {
-  float* const products = room_for<float>(scratch.tables, 512);
-  fill_products(products, static_cast<float>(factor));
-  fill_products(products + 256, static_cast<float>(1.0 - factor));
-  return {products, products + 256};
-}
-
 template <std::size_t Channels>
 void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
   for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
@@ -301,7 +286,6 @@ class color_jitter_operation : public detail::keeping_places<byte_operation, det
 /// The gray values of an image: 0.2989 red + 0.587 green + 0.114 blue. With one channel, or with three that
 /// are equal; alpha goes with one channel and stays with three. torchvision: `rgb_to_grayscale`, `Grayscale`.
 ///
-///     const auto gray = grayscale();
 ///     const auto gray_rgb = grayscale<3>();
 template <std::size_t Channels = 1>
 [[nodiscard]] constexpr grayscale_operation<Channels> grayscale() noexcept {

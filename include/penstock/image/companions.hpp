@@ -36,7 +36,6 @@ struct mask_of_many_bits : about_element {
 
 namespace detail {
 
-/// An operation that leaves a value as it is.
 struct leave_value {
   using accepts_call = void;
   struct scratch {};
@@ -159,7 +158,6 @@ struct places_role {
 /// A mask has 8 bits, as from `png_as<gray8>`. One of 16 bits can be cropped, flipped, padded and turned, but
 /// not resized: that does not compile.
 ///
-///     auto pairs = map<"jpg", as_mask<"png">>(random_resized_crop(224), horizontal_flip(), key("crop"));
 ///     auto turned = map<"jpg", as_mask<"png", 255>>(rotate({-10, 10}), normalize(imagenet), to_chw());
 template <fixed_string Name, auto Fill = 0>
 inline constexpr named_field<Name, mask_role<Fill>> as_mask{Name.text};

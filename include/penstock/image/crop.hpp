@@ -87,7 +87,6 @@ class crop_operation : public detail::moving_places<image_operation> {
                                 "; resize or pad the image first"});
     return {image, part_, c.scratch};
   }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {
     places.crop(part_);
@@ -102,9 +101,7 @@ class center_crop_operation : public detail::moving_places<image_operation> {
  public:
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
-  /// Of the result.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
-  /// In words: "center_crop(224)".
   [[nodiscard]] std::string describe() const { return "center_crop" + detail::sides_text(size_); }
 
   template <lazy_image I>
@@ -118,21 +115,18 @@ class center_crop_operation : public detail::moving_places<image_operation> {
             padding_mode::constant,
             c.scratch};
   }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {
     const image_size input = places.size();
     places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
                 size_);
   }
-  /// This operation with the fill of a mask.
   [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
     center_crop_operation filling = *this;
     filling.fill_ = fill;
     return filling;
   }
 
-  /// What it fills with, and whether it may fill anything around an image of this size.
   [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
   [[nodiscard]] padding_mode mode() const noexcept { return padding_mode::constant; }
   [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
@@ -158,10 +152,8 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
 
-  /// Of the result.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
   [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
-  /// In words: "random_crop(224)".
   [[nodiscard]] std::string describe() const { return "random_crop" + detail::sides_text(size_); }
 
   template <lazy_image I>
@@ -171,13 +163,11 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
     return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
   }
 
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
     const auto [x, y] = choose(places.size(), random);
     places.crop(x, y, size_);
   }
-  /// This operation with the fill of a mask.
   [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
     random_crop_operation filling = *this;
     filling.options_.fill = fill;
@@ -203,7 +193,6 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
             static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
   }
 
-  /// What it fills with, and whether it may fill anything around an image of this size.
   [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
   [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
   [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
@@ -242,7 +231,6 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
 /// In: a lazy image of any kind. Out: a lazy image, of which only the middle is ever read. Pointwise.
 /// Throws `errc::argument` for sizes of 0, or of more than 2^20.
 ///
-///     auto square = map<"jpg">(resize(256), center_crop(224));
 ///     auto wide = map<"jpg">(center_crop(224, 448));  // height, width
 [[nodiscard]] inline center_crop_operation center_crop(any_count height, any_count width) {
   return center_crop_operation(
@@ -258,8 +246,6 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
 /// Throws `errc::argument` for sizes of 0, or of more than 2^20; `errc::shape`, for a sample, if the image is
 /// smaller than the rectangle, and not padded.
 ///
-///     auto shifted = map<"img">(random_crop(32, {.padding = 4}));
-///     auto image = map<"jpg">(random_crop(224, {.pad_if_needed = true}), key("crop"));
 ///     auto mask = map<"png">(random_crop(224, {.pad_if_needed = true, .fill = 255}), key("crop"));
 [[nodiscard]] inline random_crop_operation random_crop(any_count height, any_count width,
                                                        const random_crop_options& options = {}) {

@@ -33,16 +33,6 @@ class erase_value {
 
 namespace detail {
 
-/// The part of both rectangles; without width and height if there is none.
-[[nodiscard]] constexpr image_part common_part(const image_part& a, const image_part& b) noexcept {
-  const std::uint64_t left = std::max(a.x, b.x), top = std::max(a.y, b.y);
-  const std::uint64_t right = std::min(std::uint64_t{a.x} + a.width, std::uint64_t{b.x} + b.width);
-  const std::uint64_t bottom = std::min(std::uint64_t{a.y} + a.height, std::uint64_t{b.y} + b.height);
-  if (left >= right || top >= bottom) return {};
-  return {static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(top),
-          static_cast<std::uint32_t>(right - left), static_cast<std::uint32_t>(bottom - top)};
-}
-
 /// Random value number `i` of a key: any integer, or a normally distributed number of mean 0 and variance 1.
 /// Source: Box and Muller, "A note on the generation of random normal deviates", 1958.
 template <class T>
@@ -66,6 +56,9 @@ struct painted_box {
   std::uint64_t key = 0;
   bool random = false;
 
+  painted_box(const image_part& where, const erase_value& value, std::uint64_t random_key)
+      : box(where), pixel(value.values().as<T, Channels>()), key(random_key), random(value.random()) {}
+
   /// Paints the part of the box that is in `part`, of which `first` is the upper left pixel.
   void paint(const image_part& part, T* first, const element_strides& strides) const noexcept {
     const image_part hit = common_part(part, box);
@@ -82,12 +75,6 @@ struct painted_box {
     }
   }
 };
-
-template <class T, std::size_t Channels>
-[[nodiscard]] painted_box<T, Channels> make_painted_box(const image_part& box, const erase_value& value,
-                                                        std::uint64_t key) {
-  return {box, value.values().as<T, Channels>(), key, value.random()};
-}
 
 }  // namespace detail
 
@@ -130,10 +117,7 @@ class erase_operation : public detail::keeping_places<image_operation, detail::d
   template <lazy_image I>
   [[nodiscard]] erased_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     const std::uint64_t key = value_.random() ? c.random()() : 0;
-    return {image,
-            detail::make_painted_box<typename I::value_type, I::channels>(
-                detail::common_part(box_, whole_of(image.size())), value_, key),
-            c.scratch};
+    return {image, {detail::common_part(box_, whole_of(image.size())), value_, key}, c.scratch};
   }
 
  private:
@@ -150,7 +134,6 @@ class erase_operation : public detail::keeping_places<image_operation, detail::d
 /// below is still read whole; painting costs a pass over the rectangle.
 ///
 ///     const auto top = erase({0, 0, 16, 8});                   // x, y, width, height
-///     const auto noise = erase({0, 0, 16, 8}, random_pixels);
 [[nodiscard]] constexpr erase_operation erase(const image_part& box, const erase_value& value = {}) {
   return {box, value};
 }

@@ -66,7 +66,7 @@ class mirrored : public image_over<mirrored<I>, I> {
       if (this->image_.mirrors()) return this->image_.draw_mirrored(inner, into);
     }
     const auto pixels = this->image_.read(inner);
-    if (this->interleaved(into)) {
+    if (detail::interleaved<I::channels>(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
                                                         into.data() + std::int64_t{y} * strides[0]);
@@ -96,11 +96,9 @@ class flip_operation : public detail::moving_places<image_operation, detail::dra
     return {image, choose(random), c.scratch};
   }
 
-  /// In words: "horizontal_flip".
   [[nodiscard]] std::string describe() const {
     return how_ == mirroring::vertical ? "vertical_flip" : "horizontal_flip";
   }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
     places.mirror(choose(random));
@@ -122,7 +120,6 @@ class flip_operation : public detail::moving_places<image_operation, detail::dra
 /// [0, 1].
 ///
 ///     auto train = map<"jpg">(random_resized_crop(224), horizontal_flip());
-///     auto always = map<"jpg">(horizontal_flip(1));
 [[nodiscard]] inline flip_operation horizontal_flip(double p = 0.5) { return {mirroring::horizontal, p}; }
 
 /// Mirrors images with probability `p`: top and bottom change places. torchvision's `RandomVerticalFlip`.

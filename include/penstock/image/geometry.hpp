@@ -6,6 +6,13 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// Throws `errc::argument` unless there are 4 numbers for each box.
+void check_boxes(std::span<const float> corners);
+
+}  // namespace detail
+
 /// What geometric operations do to the places in an image: boxes and key points move as the pixels do. A
 /// value that follows the operations, from an image's size on, in the order of the operations:
 /// then moves coordinates with `points`, `boxes`, or `apply`. Coordinates are in pixels from the upper left
@@ -34,7 +41,7 @@ class image_geometry {
   /// (a x + b y + c, d x + e y + f).
   [[nodiscard]] constexpr const warp_matrix& matrix() const noexcept { return matrix_; }
 
-  image_geometry& crop(const image_part& part);
+  image_geometry& crop(const image_part& part) { return crop(part.x, part.y, part.size()); }
   /// The corner may be beyond the image, as that of `random_crop` with padding.
   image_geometry& crop(std::int64_t x, std::int64_t y, const image_size& size);
   image_geometry& resize(const image_size& size);

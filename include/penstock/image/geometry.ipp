@@ -7,6 +7,12 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+PENSTOCK_INLINE void check_boxes(std::span<const float> corners) {
+  if (corners.size() % 4 != 0)
+    throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
+                                 corners.size(), " numbers"});
+}
+
 /// Makes all numbers of a place NaN if one is not finite, and returns whether it did: an infinite one times a
 /// 0 of the matrix is NaN, so that otherwise some would be NaN and some not.
 inline bool nowhere(std::span<float> place) {
@@ -17,20 +23,10 @@ inline bool nowhere(std::span<float> place) {
 
 }  // namespace detail
 
-PENSTOCK_INLINE void image_geometry::then(const warp_matrix& next) noexcept {
-  const warp_matrix& m = matrix_;
-  matrix_ = {next.a * m.a + next.b * m.d, next.a * m.b + next.b * m.e, next.a * m.c + next.b * m.f + next.c,
-             next.d * m.a + next.e * m.d, next.d * m.b + next.e * m.e, next.d * m.c + next.e * m.f + next.f};
-}
-
 PENSTOCK_INLINE image_geometry& image_geometry::crop(std::int64_t x, std::int64_t y, const image_size& size) {
   then({.c = -static_cast<double>(x), .f = -static_cast<double>(y)});
   size_ = size;
   return *this;
-}
-
-PENSTOCK_INLINE image_geometry& image_geometry::crop(const image_part& part) {
-  return crop(part.x, part.y, part.size());
 }
 
 PENSTOCK_INLINE image_geometry& image_geometry::resize(const image_size& size) {
@@ -68,9 +64,7 @@ PENSTOCK_INLINE void image_geometry::points(std::span<float> xy) const {
 }
 
 PENSTOCK_INLINE void image_geometry::boxes(std::span<float> corners) const {
-  if (corners.size() % 4 != 0)
-    throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
-                                 corners.size(), " numbers"});
+  detail::check_boxes(corners);
   for (std::size_t i = 0; i < corners.size(); i += 4) {
     if (detail::nowhere(corners.subspan(i, 4))) continue;
     float* const box = corners.data() + i;
@@ -112,11 +106,15 @@ PENSTOCK_INLINE std::size_t image_geometry::clip_boxes(std::span<float> corners,
 }
 
 PENSTOCK_INLINE void image_geometry::clamp_boxes(std::span<float> corners) const {
-  if (corners.size() % 4 != 0)
-    throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
-                                 corners.size(), " numbers"});
+  detail::check_boxes(corners);
   const float maximum[] = {static_cast<float>(size_.width), static_cast<float>(size_.height)};
   for (std::size_t i = 0; i < corners.size(); ++i) corners[i] = std::clamp(corners[i], 0.0f, maximum[i % 2]);
+}
+
+PENSTOCK_INLINE void image_geometry::then(const warp_matrix& next) noexcept {
+  const warp_matrix& m = matrix_;
+  matrix_ = {next.a * m.a + next.b * m.d, next.a * m.b + next.b * m.e, next.a * m.c + next.b * m.f + next.c,
+             next.d * m.a + next.e * m.d, next.d * m.b + next.e * m.e, next.d * m.c + next.e * m.f + next.f};
 }
 
 }  // namespace penstock::inline v0_1

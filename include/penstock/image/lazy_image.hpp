@@ -7,6 +7,7 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/image/pixels.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -18,8 +19,8 @@ namespace penstock::inline v0_1 {
 /// What one operation, or one codec, keeps for one worker. The buffers keep their capacity, so that nothing
 /// is allocated once they have grown.
 struct image_scratch {
-  buffer pixels;  ///< what `read` returns a view of
-  buffer work;    ///< pixels between two passes
+  buffer pixels;  ///< what `read` returns a view of, if nothing is turned
+  buffer work;    ///< pixels between two passes, or turned ones
   buffer tables;  ///< weights, indexes, histograms
   buffer dense;   ///< for `finish`
 };
@@ -62,6 +63,41 @@ void copy_pixels(const pixel_view<T, Channels>& pixels, const destination<T>& in
     }
   }
 }
+
+namespace detail {
+
+/// The part of both rectangles; without width and height if there is none.
+[[nodiscard]] constexpr image_part common_part(const image_part& a, const image_part& b) noexcept {
+  const std::uint64_t left = std::max(a.x, b.x), top = std::max(a.y, b.y);
+  const std::uint64_t right = std::min(std::uint64_t{a.x} + a.width, std::uint64_t{b.x} + b.width);
+  const std::uint64_t bottom = std::min(std::uint64_t{a.y} + a.height, std::uint64_t{b.y} + b.height);
+  if (left >= right || top >= bottom) return {};
+  return {static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(top),
+          static_cast<std::uint32_t>(right - left), static_cast<std::uint32_t>(bottom - top)};
+}
+
+/// Whether pixels lie one behind the other in a destination of shape (height, width, channels).
+template <std::size_t Channels, class T>
+[[nodiscard]] bool interleaved(const destination<T>& into) noexcept {
+  return into.strides()[2] == 1 && into.strides()[1] == std::int64_t{Channels};
+}
+
+/// Calls `write(y, row)` for each row of a part, with its place in the destination, or with `spare()` where
+/// pixels do not lie one behind the other there; that row is then copied to its place.
+template <std::size_t Channels, class T, class Spare, class Write>
+void write_rows(const destination<T>& into, const image_part& part, const Spare& spare, const Write& write) {
+  const element_strides strides = into.strides();
+  T* const kept = interleaved<Channels>(into) ? nullptr : spare();
+  for (std::uint32_t y = 0; y < part.height; ++y) {
+    T* const row = into.data() + std::int64_t{y} * strides[0];
+    write(y, kept == nullptr ? row : kept);
+    if (kept == nullptr) continue;
+    copy_pixels(pixel_view<T, Channels>(kept, {part.width, 1}),
+                destination<T>(row, extents(1, std::size_t{part.width}, Channels), strides, into.space()));
+  }
+}
+
+}  // namespace detail
 
 /// An image that is not computed yet: an array expression of shape (height, width, channels) whose number of
 /// channels is known from its type.
@@ -137,10 +173,6 @@ struct image_expression {
   [[nodiscard]] static destination<T> dense_destination(T* pixels, const image_part& part) {
     return {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)};
   }
-  /// Whether pixels lie one behind the other in a destination.
-  [[nodiscard]] static bool interleaved(const destination<T>& into) noexcept {
-    return into.strides()[2] == 1 && into.strides()[1] == std::int64_t{Channels};
-  }
 
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
@@ -203,8 +235,8 @@ class kept_image {
 
 /// Images are kept as their pixels, and are images again when they are shown.
 template <lazy_image I>
-struct kept_as<I> {
-  using type = kept_image<typename std::remove_cvref_t<I>::value_type, std::remove_cvref_t<I>::channels>;
-};
+struct kept_as<I>
+    : std::type_identity<
+          kept_image<typename std::remove_cvref_t<I>::value_type, std::remove_cvref_t<I>::channels>> {};
 
 }  // namespace penstock::inline v0_1

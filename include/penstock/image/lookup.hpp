@@ -16,42 +16,48 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+// Source of all tables: torchvision 0.14, functional_tensor.py.
 struct invert_table {
   static constexpr std::string_view name = "invert";
   void operator()(std::uint8_t* table) const;
 };
+
 struct solarize_table {
   static constexpr std::string_view name = "solarize";
   double threshold;
   void operator()(std::uint8_t* table) const;
 };
+
 struct posterize_table {
   static constexpr std::string_view name = "posterize";
   int bits;
   void operator()(std::uint8_t* table) const;
 };
+
 struct brightness_table {
   static constexpr std::string_view name = "brightness";
   double factor;
   void operator()(std::uint8_t* table) const;
 };
+
 /// Of the sum of all gray values, and their number.
 struct contrast_table {
   static constexpr std::string_view name = "contrast";
   double factor;
   void operator()(std::uint8_t* table, std::uint64_t sum, std::uint64_t count) const;
 };
+
 /// Of a histogram.
 struct autocontrast_table {
   static constexpr std::string_view name = "autocontrast";
   void operator()(std::uint8_t* table, const std::uint64_t* histogram) const;
 };
+
 struct equalize_table {
   static constexpr std::string_view name = "equalize";
   void operator()(std::uint8_t* table, const std::uint64_t* histogram) const;
 };
 
-/// The sum of the gray values of all pixels.
 template <std::size_t Channels>
 [[nodiscard]] std::uint64_t luma_sum(const pixel_view<std::uint8_t, Channels>& pixels) {
   std::uint64_t sum = 0;
@@ -121,17 +127,17 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 template <class Table, draws Drawn>
 class looking_up : public keeping_places<byte_operation, Drawn> {
  public:
+  looking_up(const Table& table, double p = 1) : table_(table), p_(p) {
+    if (is_random) check_range(describe(), "the probability", p, 0, 1);
+  }
+
   template <byte_image I>
   [[nodiscard]] lookup_image<I, Table> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, table_, c.scratch, !is_random || c.random().chance(p_)};
   }
-  /// In words: "invert", "random_invert".
   [[nodiscard]] std::string describe() const {
     return (is_random ? "random_" : "") + std::string(Table::name);
   }
-
- protected:
-  constexpr looking_up(const Table& table, double p) : table_(table), p_(p) {}
 
  private:
   static constexpr bool is_random = Drawn == draws::random_numbers;
@@ -140,26 +146,23 @@ class looking_up : public keeping_places<byte_operation, Drawn> {
   double p_;
 };
 
+solarize_table solarizing(std::string_view operation, double threshold);
+posterize_table posterizing(std::string_view operation, int bits);
+
 }  // namespace detail
 
 /// Looks up the values of every image.
 template <class Table>
-class lookup_operation : public detail::looking_up<Table, detail::draws::nothing> {
- public:
-  constexpr explicit lookup_operation(const Table& table) : lookup_operation::looking_up(table, 1) {}
-};
+using lookup_operation = detail::looking_up<Table, detail::draws::nothing>;
 /// Looks up the values of each image with a probability.
 template <class Table>
-class random_lookup_operation : public detail::looking_up<Table, detail::draws::random_numbers> {
- public:
-  constexpr random_lookup_operation(const Table& table, double p)
-      : random_lookup_operation::looking_up(table, p) {}
-};
+using random_lookup_operation = detail::looking_up<Table, detail::draws::random_numbers>;
 
 /// 255 minus each value. torchvision: `functional.invert`.
 ///
 ///     const auto negative = invert();
 [[nodiscard]] lookup_operation<detail::invert_table> invert();
+
 /// `invert` with probability `p`. torchvision: `RandomInvert`. Throws `errc::argument` unless p is from 0 to
 /// 1.
 [[nodiscard]] random_lookup_operation<detail::invert_table> random_invert(double p = 0.5);
@@ -169,6 +172,7 @@ class random_lookup_operation : public detail::looking_up<Table, detail::draws::
 ///
 ///     const auto burnt = solarize(192);
 [[nodiscard]] lookup_operation<detail::solarize_table> solarize(double threshold);
+
 /// `solarize` with probability `p`. torchvision: `RandomSolarize`.
 [[nodiscard]] random_lookup_operation<detail::solarize_table> random_solarize(double threshold,
                                                                               double p = 0.5);
@@ -178,6 +182,7 @@ class random_lookup_operation : public detail::looking_up<Table, detail::draws::
 ///
 ///     const auto poster = posterize(3);
 [[nodiscard]] lookup_operation<detail::posterize_table> posterize(int bits);
+
 /// `posterize` with probability `p`. torchvision: `RandomPosterize`.
 [[nodiscard]] random_lookup_operation<detail::posterize_table> random_posterize(int bits, double p = 0.5);
 
@@ -199,6 +204,7 @@ class random_lookup_operation : public detail::looking_up<Table, detail::draws::
 ///
 ///     const auto stretched = autocontrast();
 [[nodiscard]] lookup_operation<detail::autocontrast_table> autocontrast();
+
 /// `autocontrast` with probability `p`. torchvision: `RandomAutocontrast`.
 [[nodiscard]] random_lookup_operation<detail::autocontrast_table> random_autocontrast(double p = 0.5);
 
@@ -206,6 +212,7 @@ class random_lookup_operation : public detail::looking_up<Table, detail::draws::
 ///
 ///     const auto even = equalize();
 [[nodiscard]] lookup_operation<detail::equalize_table> equalize();
+
 /// `equalize` with probability `p`. torchvision: `RandomEqualize`.
 [[nodiscard]] random_lookup_operation<detail::equalize_table> random_equalize(double p = 0.5);
 

@@ -7,23 +7,25 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-// Source of all of these: torchvision 0.14, functional_tensor.py.
-
 PENSTOCK_INLINE void invert_table::operator()(std::uint8_t* table) const {
   for (std::size_t v = 0; v < 256; ++v) table[v] = static_cast<std::uint8_t>(255 - v);
 }
+
 PENSTOCK_INLINE void solarize_table::operator()(std::uint8_t* table) const {
   for (std::size_t v = 0; v < 256; ++v)
     table[v] = static_cast<std::uint8_t>(static_cast<double>(v) >= threshold ? 255 - v : v);
 }
+
 PENSTOCK_INLINE void posterize_table::operator()(std::uint8_t* table) const {
   const unsigned mask = 0xffu << (8 - bits);
   for (unsigned v = 0; v < 256; ++v) table[v] = static_cast<std::uint8_t>(v & mask);
 }
+
 PENSTOCK_INLINE void brightness_table::operator()(std::uint8_t* table) const {
   for (std::size_t v = 0; v < 256; ++v)
     table[v] = to_byte(static_cast<float>(factor) * static_cast<float>(v));
 }
+
 PENSTOCK_INLINE void contrast_table::operator()(std::uint8_t* table, std::uint64_t sum,
                                                 std::uint64_t count) const {
   const float mean = count == 0 ? 0.0f : static_cast<float>(sum) / static_cast<float>(count);
@@ -32,6 +34,7 @@ PENSTOCK_INLINE void contrast_table::operator()(std::uint8_t* table, std::uint64
   fill_products(products, static_cast<float>(factor));
   for (std::size_t v = 0; v < 256; ++v) table[v] = to_byte(rounded(products[v]) + rounded(rest));
 }
+
 PENSTOCK_INLINE void autocontrast_table::operator()(std::uint8_t* table,
                                                     const std::uint64_t* histogram) const {
   std::size_t low = 0, high = 255;
@@ -43,6 +46,7 @@ PENSTOCK_INLINE void autocontrast_table::operator()(std::uint8_t* table,
   for (std::size_t v = 0; v < 256; ++v)
     table[v] = to_byte((static_cast<float>(v) - static_cast<float>(low)) * scale);
 }
+
 PENSTOCK_INLINE void equalize_table::operator()(std::uint8_t* table, const std::uint64_t* histogram) const {
   std::uint64_t all = 0, last = 0;
   for (std::size_t v = 0; v < 256; ++v) {
@@ -60,60 +64,56 @@ PENSTOCK_INLINE void equalize_table::operator()(std::uint8_t* table, const std::
   }
 }
 
-/// The operation with this probability, if it is one.
-template <class Table>
-[[nodiscard]] random_lookup_operation<Table> sometimes(const Table& table, const char* operation, double p) {
-  check_range(operation, "the probability", p, 0, 1);
-  return random_lookup_operation<Table>(table, p);
-}
-PENSTOCK_INLINE solarize_table solarizing(const char* operation, double threshold) {
+PENSTOCK_INLINE solarize_table solarizing(std::string_view operation, double threshold) {
   check_range(operation, "the threshold", threshold, 0, 256);
   return {threshold};
 }
-PENSTOCK_INLINE posterize_table posterizing(const char* operation, int bits) {
+
+PENSTOCK_INLINE posterize_table posterizing(std::string_view operation, int bits) {
   check_range(operation, "the number of bits", bits, 0, 8);
   return {bits};
 }
 
 }  // namespace detail
 
-PENSTOCK_INLINE lookup_operation<detail::invert_table> invert() {
-  return lookup_operation(detail::invert_table{});
-}
-PENSTOCK_INLINE random_lookup_operation<detail::invert_table> random_invert(double p) {
-  return detail::sometimes(detail::invert_table{}, "random_invert", p);
-}
+PENSTOCK_INLINE lookup_operation<detail::invert_table> invert() { return {{}}; }
+
+PENSTOCK_INLINE random_lookup_operation<detail::invert_table> random_invert(double p) { return {{}, p}; }
+
 PENSTOCK_INLINE lookup_operation<detail::solarize_table> solarize(double threshold) {
-  return lookup_operation(detail::solarizing("solarize", threshold));
+  return {detail::solarizing("solarize", threshold)};
 }
+
 PENSTOCK_INLINE random_lookup_operation<detail::solarize_table> random_solarize(double threshold, double p) {
-  return detail::sometimes(detail::solarizing("random_solarize", threshold), "random_solarize", p);
+  return {detail::solarizing("random_solarize", threshold), p};
 }
+
 PENSTOCK_INLINE lookup_operation<detail::posterize_table> posterize(int bits) {
-  return lookup_operation(detail::posterizing("posterize", bits));
+  return {detail::posterizing("posterize", bits)};
 }
+
 PENSTOCK_INLINE random_lookup_operation<detail::posterize_table> random_posterize(int bits, double p) {
-  return detail::sometimes(detail::posterizing("random_posterize", bits), "random_posterize", p);
+  return {detail::posterizing("random_posterize", bits), p};
 }
+
 PENSTOCK_INLINE lookup_operation<detail::brightness_table> brightness(double factor) {
   detail::check_range("brightness", "the factor", factor, 0, 1e6);
-  return lookup_operation(detail::brightness_table{factor});
+  return {{factor}};
 }
+
 PENSTOCK_INLINE lookup_operation<detail::contrast_table> contrast(double factor) {
   detail::check_range("contrast", "the factor", factor, 0, 1e6);
-  return lookup_operation(detail::contrast_table{factor});
+  return {{factor}};
 }
-PENSTOCK_INLINE lookup_operation<detail::autocontrast_table> autocontrast() {
-  return lookup_operation(detail::autocontrast_table{});
-}
+
+PENSTOCK_INLINE lookup_operation<detail::autocontrast_table> autocontrast() { return {{}}; }
+
 PENSTOCK_INLINE random_lookup_operation<detail::autocontrast_table> random_autocontrast(double p) {
-  return detail::sometimes(detail::autocontrast_table{}, "random_autocontrast", p);
+  return {{}, p};
 }
-PENSTOCK_INLINE lookup_operation<detail::equalize_table> equalize() {
-  return lookup_operation(detail::equalize_table{});
-}
-PENSTOCK_INLINE random_lookup_operation<detail::equalize_table> random_equalize(double p) {
-  return detail::sometimes(detail::equalize_table{}, "random_equalize", p);
-}
+
+PENSTOCK_INLINE lookup_operation<detail::equalize_table> equalize() { return {{}}; }
+
+PENSTOCK_INLINE random_lookup_operation<detail::equalize_table> random_equalize(double p) { return {{}, p}; }
 
 }  // namespace penstock::inline v0_1

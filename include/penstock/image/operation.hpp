@@ -50,20 +50,14 @@ concept channels_first_array = requires { typename std::remove_cvref_t<V>::is_ch
 namespace detail {
 
 template <class V>
-struct image_mistake {
-  using type = mistakes::operation_wants_image;
-};
+struct image_mistake : std::type_identity<mistakes::operation_wants_image> {};
 template <channels_first_array V>
-struct image_mistake<V> {
-  using type = mistakes::operation_after_to_chw;
-};
+struct image_mistake<V> : std::type_identity<mistakes::operation_after_to_chw> {};
 
 template <class V>
 struct byte_image_mistake : image_mistake<V> {};
 template <lazy_image V>
-struct byte_image_mistake<V> {
-  using type = mistakes::operation_wants_bytes;
-};
+struct byte_image_mistake<V> : std::type_identity<mistakes::operation_wants_bytes> {};
 
 }  // namespace detail
 

@@ -48,17 +48,14 @@ class pad_operation : public detail::moving_places<image_operation> {
             options_.mode,
             c.scratch};
   }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {
     places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
   }
-  /// This operation with the fill of a mask.
   [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
     return {padding_, {fill, options_.mode}};
   }
 
-  /// What it fills with, and whether it may fill anything around an image of this size.
   [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
   [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
   [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
@@ -80,9 +77,7 @@ class pad_operation : public detail::moving_places<image_operation> {
 /// `fill` has another number of channels than the image, or a value that its type does not hold, and
 /// `errc::shape` if there is no pixel to repeat.
 ///
-///     auto framed = map<"jpg">(pad(4, {.fill = {124, 116, 104}}));
 ///     auto wider = map<"jpg">(pad(8, 0, {.mode = padding_mode::reflect}));  // left and right, not top
-///     auto below = map<"jpg">(pad(0, 0, 0, 16));                            // left, top, right, bottom
 [[nodiscard]] inline pad_operation pad(any_count all, const pad_options& options = {}) {
   return {image_padding(all, all), options};
 }

@@ -64,10 +64,7 @@ class random_erasing_operation
   [[nodiscard]] erased_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     rng random = c.random();
     const image_part box = detail::draw_box_to_erase(options_, image.size(), random);
-    return {image,
-            detail::make_painted_box<typename I::value_type, I::channels>(
-                box, options_.value, options_.value.random() ? random() : 0),
-            c.scratch};
+    return {image, {box, options_.value, options_.value.random() ? random() : 0}, c.scratch};
   }
 
  private:
@@ -85,9 +82,7 @@ class random_erasing_operation
 /// Throws `errc::argument` unless `p` is from 0 to 1, the scales are from 0 to 1, the ratios are positive
 /// and finite, and the first of each is not above the second.
 ///
-///     const auto some = random_erasing({.p = 0.25});
 ///     const auto mean = random_erasing({.scale = {0.05, 0.2}, .value = {124, 116, 104}});
-///     const auto noise = random_erasing({.value = random_pixels});
 [[nodiscard]] inline random_erasing_operation random_erasing(const random_erasing_options& options = {}) {
   return random_erasing_operation(options);
 }

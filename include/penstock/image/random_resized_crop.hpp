@@ -35,23 +35,18 @@ class random_resized_crop_operation
 
   template <byte_image I>
   [[nodiscard]] resized<cropped<I>> operator()(const I& image, const call<image_scratch>& c) const {
-    if (const image_size input = image.size(); input.width == 0 || input.height == 0) [[unlikely]]
-      detail::refuse_no_pixels(input);
+    detail::check_pixels(image.size());
     rng random = c.random();
     return {cropped<I>(image, choose(image.size(), random), c.scratch), size_, options_.how,
             options_.antialias, c.scratch};
   }
 
-  /// In words: "random_resized_crop(224)".
   [[nodiscard]] std::string describe() const { return "random_resized_crop" + detail::sides_text(size_); }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
-    if (const image_size input = places.size(); input.width == 0 || input.height == 0) [[unlikely]]
-      detail::refuse_no_pixels(input);
+    detail::check_pixels(places.size());
     places.crop(choose(places.size(), random)).resize(size_);
   }
-  /// This operation with nearest-neighbour interpolation, as masks need it.
   [[nodiscard]] random_resized_crop_operation for_mask(const pixel_fill& /*fill*/) const {
     random_resized_crop_operation nearest = *this;
     nearest.options_.how = interpolation::nearest;
@@ -111,10 +106,7 @@ class random_resized_crop_operation
 /// Throws `errc::argument` for sizes of 0, or of more than 2^20, and for ranges that are not above 0;
 /// `errc::shape`, for a sample, if it has no pixels.
 ///
-///     auto train = map<"jpg">(random_resized_crop(224));
 ///     auto large = map<"jpg">(random_resized_crop(224, {.scale = {0.25, 1}}), key("crop"));
-///     auto labels = map<"png">(
-///         random_resized_crop(224, {.scale = {0.25, 1}, .how = interpolation::nearest}), key("crop"));
 [[nodiscard]] inline random_resized_crop_operation random_resized_crop(
     any_count height, any_count width, const random_resized_crop_options& options = {}) {
   return {{detail::side_of(width, "random_resized_crop"), detail::side_of(height, "random_resized_crop")},

@@ -4,8 +4,6 @@
 #include <penstock/image/detail/resample_kernels.hpp>
 #include <penstock/image/lazy_image.hpp>
 
-#include <algorithm>
-
 namespace penstock::inline v0_1 {
 
 /// Resampling of an image of bytes: from a size to a size, and by which convention. Used by `resize` and
@@ -63,26 +61,6 @@ struct resampling {
 
 namespace detail {
 
-/// Calls `row(y)` for the place of each row of a destination, where it can be written as bytes, or a row of
-/// scratch, which it then copies to its place.
-template <std::size_t Channels, class WriteRow>
-void write_rows(const destination<std::uint8_t>& into, const image_part& part, std::uint8_t* spare,
-                const WriteRow& write) {
-  const element_strides strides = into.strides();
-  const bool in_place = strides[2] == 1 && strides[1] == std::int64_t{Channels};
-  for (std::uint32_t y = 0; y < part.height; ++y) {
-    std::uint8_t* const row = into.data() + std::int64_t{y} * strides[0];
-    if (in_place) {
-      write(y, row);
-    } else {
-      write(y, spare);
-      copy_pixels(pixel_view<std::uint8_t, Channels>(spare, {part.width, 1}),
-                  destination<std::uint8_t>(row, extents(std::size_t{1}, std::size_t{part.width}, Channels),
-                                            strides));
-    }
-  }
-}
-
 template <std::size_t Channels>
 void take_nearest(const pixel_view<std::uint8_t, Channels>& pixels, const resampling& r,
                   const image_part& part, const image_part& needed, image_scratch& scratch,
@@ -92,7 +70,7 @@ void take_nearest(const pixel_view<std::uint8_t, Channels>& pixels, const resamp
     columns[x] =
         (nearest_index(part.x + (r.mirrored ? part.width - 1 - x : x), r.from.width, r.to.width) - needed.x) *
         static_cast<std::uint32_t>(Channels);
-  std::uint8_t* const spare = room_for<std::uint8_t>(scratch.work, std::size_t{part.width} * Channels);
+  const auto spare = [&] { return room_for<std::uint8_t>(scratch.work, std::size_t{part.width} * Channels); };
   write_rows<Channels>(into, part, spare, [&](std::uint32_t y, std::uint8_t* out) {
     const std::uint8_t* const row =
         pixels.row(nearest_index(part.y + y, r.from.height, r.to.height) - needed.y);
@@ -140,9 +118,9 @@ void resample(const I& image, const resampling& r, const image_part& part, image
   }
   if (down.same())
     return copy_pixels(pixel_view<std::uint8_t, channels>(rows.data, part.size(), rows.pitch), into);
-  detail::write_rows<channels>(into, part, spare, [&](std::uint32_t y, std::uint8_t* out) {
-    kernels.down(rows, weights.down, y, row_bytes, out);
-  });
+  detail::write_rows<channels>(
+      into, part, [&] { return spare; },
+      [&](std::uint32_t y, std::uint8_t* out) { kernels.down(rows, weights.down, y, row_bytes, out); });
 }
 
 }  // namespace penstock::inline v0_1

@@ -70,16 +70,10 @@ class resized : public image_over<resized<I>, I> {
 
 namespace detail {
 
-[[gnu::cold]] [[noreturn]] inline void refuse_no_pixels(const image_size& size) {
-  throw error(errc::shape, {"an image of ", size.width, " x ", size.height, " has no pixels to resize"});
-}
-template <byte_image I>
-[[nodiscard]] resized<I> resized_to(const I& image, const image_size& to, interpolation how, bool antialias,
-                                    image_scratch& scratch) {
-  const image_size input = image.size();
-  if (input.width == 0 || input.height == 0) [[unlikely]]
-    refuse_no_pixels(input);
-  return {image, to, how, antialias, scratch};
+/// Throws `errc::shape` for an image without pixels.
+inline void check_pixels(const image_size& size) {
+  if (size.width == 0 || size.height == 0) [[unlikely]]
+    throw error(errc::shape, {"an image of ", size.width, " x ", size.height, " has no pixels to resize"});
 }
 
 }  // namespace detail
@@ -100,7 +94,9 @@ class resize_operation : public detail::moving_places<byte_operation> {
 
   template <byte_image I>
   [[nodiscard]] resized<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return detail::resized_to(image, new_size(image.size()), options_.how, options_.antialias, c.scratch);
+    const image_size input = image.size();
+    detail::check_pixels(input);
+    return {image, new_size(input), options_.how, options_.antialias, c.scratch};
   }
 
   /// In words: "resize(256)", of the shorter side, or "resize(224, 320)".
@@ -108,12 +104,10 @@ class resize_operation : public detail::moving_places<byte_operation> {
     return height_ == 0 ? "resize(" + std::to_string(width_) + ")"
                         : "resize(" + std::to_string(height_) + ", " + std::to_string(width_) + ")";
   }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {
     places.resize(new_size(places.size()));
   }
-  /// This operation with nearest-neighbour interpolation, as masks need it.
   [[nodiscard]] resize_operation for_mask(const pixel_fill& /*fill*/) const {
     resize_operation nearest = *this;
     nearest.options_.how = interpolation::nearest;
@@ -154,7 +148,6 @@ class resize_operation : public detail::moving_places<byte_operation> {
 /// `errc::shape`, for a sample, if it has no pixels.
 ///
 ///     auto smaller = map<"jpg">(resize(256), center_crop(224));
-///     auto labels = map<"png">(resize(256, {.how = interpolation::nearest}), center_crop(224));
 [[nodiscard]] inline resize_operation resize(any_count shorter_side, const resize_options& options = {}) {
   return {0, detail::side_of(shorter_side, "resize"), options};
 }

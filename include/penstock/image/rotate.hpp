@@ -81,13 +81,11 @@ class rotate_operation : public detail::moving_places<image_operation, Random ? 
             c.scratch};
   }
 
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
     const warp_matrix matrix = choose(random);
     places.warp(matrix, new_size(matrix, places.size()));
   }
-  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] rotate_operation for_mask(const pixel_fill& fill) const {
     return {degrees_, {interpolation::nearest, options_.expand, fill}};
   }
@@ -121,12 +119,10 @@ class affine_operation : public detail::moving_places<image_operation, detail::d
     return {image, choose(size, random), size, warp_options{options_.how, options_.fill}, c.scratch};
   }
 
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
     places.warp(choose(places.size(), random), places.size());
   }
-  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] affine_operation for_mask(const pixel_fill& fill) const {
     affine_options nearest = options_;
     nearest.how = interpolation::nearest;

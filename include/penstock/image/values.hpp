@@ -137,9 +137,7 @@ inline constexpr double full_value = std::is_same_v<T, float>          ? 1.0
 template <class V>
 struct values_mistake : image_mistake<V> {};
 template <lazy_image V>
-struct values_mistake<V> {
-  using type = mistakes::operation_wants_values;
-};
+struct values_mistake<V> : std::type_identity<mistakes::operation_wants_values> {};
 
 template <class Out, value_image I>
 [[nodiscard]] converted_image<I, Out> as_values(const I& image, image_scratch& scratch) {
@@ -183,7 +181,6 @@ class convert_operation : public detail::keeping_places<image_operation> {
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     return detail::as_values<Out>(image, c.scratch);
   }
-  /// In words: "to_float".
   [[nodiscard]] std::string describe() const {
     return std::is_same_v<Out, float> ? "to_float" : std::is_same_v<Out, half> ? "to_half" : "to_bfloat16";
   }
@@ -244,8 +241,6 @@ class normalize_operation : public detail::keeping_places<image_operation> {
 /// bytes.
 ///
 ///     const auto photos = normalize(imagenet);
-///     const auto others = normalize({0.5, 0.5, 0.5}, {0.25, 0.25, 0.25});
-///     const auto digits = normalize(0.1307, 0.3081);
 template <std::size_t Channels>
 [[nodiscard]] normalize_operation<Channels> normalize(const channel_statistics<Channels>& statistics) {
   return normalize_operation<Channels>(statistics);
@@ -253,12 +248,7 @@ template <std::size_t Channels>
 template <std::size_t Channels>
 [[nodiscard]] normalize_operation<Channels> normalize(const double (&mean)[Channels],
                                                       const double (&std)[Channels]) {
-  channel_statistics<Channels> statistics;
-  for (std::size_t c = 0; c < Channels; ++c) {
-    statistics.mean[c] = mean[c];
-    statistics.std[c] = std[c];
-  }
-  return normalize_operation<Channels>(statistics);
+  return normalize_operation<Channels>({std::to_array(mean), std::to_array(std)});
 }
 [[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
   return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});

@@ -72,33 +72,16 @@ class warped_image : public image_over<warped_image<I>, I> {
   [[nodiscard]] image_size size() const { return size_; }
   /// Where pixels come from.
   [[nodiscard]] const warp_matrix& matrix() const noexcept { return matrix_; }
-  [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * I::channels;
-    value_type* const own = room_for<value_type>(this->scratch_->pixels, row * part.height);
-    const source input = source_of(part);
-    for (std::uint32_t y = 0; y < part.height; ++y)
-      write_row(input, part.x, part.y + y, part.width, own + y * row);
-    return {own, part.size()};
-  }
+  [[nodiscard]] view_type read(const image_part& part) const { return this->drawn(part); }
   void draw(const image_part& part, const destination<value_type>& into) const {
-    const element_strides strides = into.strides();
     const source input = source_of(part);
-    if (this->interleaved(into)) {
-      for (std::uint32_t y = 0; y < part.height; ++y)
-        write_row(input, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
-      return;
-    }
-    value_type* const row = room_for<value_type>(this->scratch_->work, std::size_t{part.width} * I::channels);
-    for (std::uint32_t y = 0; y < part.height; ++y) {
-      write_row(input, part.x, part.y + y, part.width, row);
-      copy_pixels(view_type(row, {part.width, 1}),
-                  destination<value_type>(into.data() + std::int64_t{y} * strides[0],
-                                          extents(1, part.width, I::channels), strides));
-    }
+    detail::write_rows<I::channels>(
+        into, part,
+        [&] { return room_for<value_type>(this->scratch_->work, std::size_t{part.width} * I::channels); },
+        [&](std::uint32_t y, value_type* row) { write_row(input, part.x, part.y + y, part.width, row); });
   }
 
  private:
-  /// Pixels of the image below, and which they are.
   struct source {
     image_part part;
     view_type pixels;
@@ -209,12 +192,10 @@ class warp_operation : public detail::moving_places<image_operation> {
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, matrix_, image.size(), options_, c.scratch};
   }
-  /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {
     places.warp(matrix_, places.size());
   }
-  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] warp_operation for_mask(const pixel_fill& fill) const {
     return {matrix_, {interpolation::nearest, fill}};
   }

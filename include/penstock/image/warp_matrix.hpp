@@ -4,7 +4,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>

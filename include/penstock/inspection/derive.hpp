@@ -8,6 +8,9 @@
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/derived_index.hpp>
+#include <penstock/source/files/values_lock.hpp>
+
+#include <sys/stat.h>
 
 #include <unordered_map>
 
@@ -107,30 +110,17 @@ struct derived_values {
   std::vector<std::string> texts;
 };
 
-/// The type-erased pass over the samples.
-struct deriving {
-  const void* plan;
-  derived_values (*values)(const void* plan, std::uint64_t samples);
-};
-
 struct found_index {
   std::shared_ptr<const values_file> file;
   derived_from origin = derived_from::none;
 };
 
-/// The file of an index: `path` itself, or the index's name in that folder.
-[[nodiscard]] std::string derived_path(const std::string& path, std::string_view name);
-
-/// Loads the existing index, or builds one.
-[[nodiscard]] found_index found_or_made(const wanted_index& wanted, const derive_options& options,
-                                        const deriving& pass);
-
 /// Evaluates the function for all samples; it is the last stage of `Plan`.
 template <derived_value T, class Plan>
-[[nodiscard]] derived_values values_of(const void* plan, std::uint64_t samples) {
+[[nodiscard]] derived_values values_of(const Plan& plan, std::uint64_t samples) {
   derived_values all;
   all.values.reserve(detail::to_size(samples));
-  auto run = static_cast<const Plan*>(plan)->open();
+  auto run = plan.open();
   if constexpr (std::same_as<T, std::string>) {
     std::unordered_map<std::string, std::uint64_t> numbers;
     for (const std::string& value : run) {
@@ -142,6 +132,68 @@ template <derived_value T, class Plan>
     for (const T value : run) all.values.push_back(std::bit_cast<std::uint64_t>(value));
   }
   return all;
+}
+
+/// The file of an index: `path` itself, or the index's name in that folder.
+[[nodiscard]] inline std::string derived_path(const std::string& path, std::string_view name) {
+  struct stat status {};
+  const bool folder = path.ends_with('/') || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+  if (!folder) return path;
+  if (name.find('/') != name.npos)
+    throw error(errc::argument, {"'", name, "' is not a file name for ", path, "; name the file itself"})
+        .in_stage("derive");
+  return text({path, path.ends_with('/') ? "" : "/", name, ".penstock-values"});
+}
+
+/// Loads an existing index, or tells why there is none to use.
+[[nodiscard]] inline found_index find_index(const wanted_index& wanted, const derive_options& options) {
+  const auto opened = values_file::open(wanted.path);
+  if (opened.fault == values_fault::missing) return {};
+  if (!opened.file) {
+    if (opened.fault != values_fault::damaged || !options.rebuild) throw error(opened.why);
+    return {nullptr, derived_from::damage};
+  }
+  const values_file& there = *opened.file;
+  if (there.name() != wanted.name)
+    throw error(errc::argument, {"the derived index is called '", there.name(), "' and not '", wanted.name,
+                                 "'; name another file, or delete this one"})
+        .in_file(wanted.path)
+        .at_offset(there.header().name_at());
+  check_kind(there, wanted.kind);
+  if (there.header().dataset != wanted.dataset || there.header().samples != wanted.samples) {
+    if (!options.rebuild)
+      throw error(errc::state,
+                  "the derived index was made from another dataset, or from another state of it (the "
+                  "fingerprints differ); delete it, or leave out .rebuild = false")
+          .in_file(wanted.path)
+          .at_offset(24);
+    return {nullptr, derived_from::stale};
+  }
+  return {opened.file, derived_from::file};
+}
+
+/// Loads the existing index, or builds one.
+template <class Values>
+[[nodiscard]] found_index found_or_made(const wanted_index& wanted, const derive_options& options,
+                                        const Values& values) {
+  found_index found = find_index(wanted, options);
+  if (!found.file) {
+    const derived_from origin = found.origin;
+    const making_lock lock(wanted.path);
+    found = find_index(wanted, options);
+    if (!found.file) {
+      const derived_values all = values(wanted.samples);
+      values_header header;
+      header.kind = wanted.kind;
+      header.dataset = wanted.dataset;
+      write_values(wanted.path, header, wanted.name, all.values, all.texts);
+      found = {find_index(wanted, {.rebuild = false}).file, origin};
+    }
+  }
+  if (!found.file)
+    throw error(errc::io, "the derived index was removed while it was being made; make it again")
+        .in_file(wanted.path);
+  return found;
 }
 
 /// A variable, not a concept: Clang would take more than ten lines to explain why a concept is not satisfied.
@@ -203,8 +255,8 @@ template <class Source, class... Stages, class F>
     throw error(errc::argument, "a derived index must have a name, such as \"label\"").in_stage("derive");
   const detail::wanted_index wanted{detail::derived_path(path, name), name, detail::kind_of<T>,
                                     p.source().fingerprint(), p.source().size()};
-  auto found = detail::found_or_made(wanted, options,
-                                     {&whole, &detail::values_of<T, std::remove_cvref_t<decltype(whole)>>});
+  auto found = detail::found_or_made(
+      wanted, options, [&](std::uint64_t samples) { return detail::values_of<T>(whole, samples); });
   return derived_index<T>(std::move(found.file), found.origin);
 }
 /// Derives from a source alone.
@@ -215,7 +267,3 @@ template <indexed_source Source, class F>
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/inspection/derive.ipp>
-#endif

@@ -1,17 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/evaluation/projection.hpp>
-#include <penstock/inspection/detail/function_names.hpp>
 #include <penstock/run/block/column_set.hpp>
 #include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/source/concepts.hpp>
 
+#include <concepts>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+/// How the compiler spells a function's signature that has the type in it.
+template <class T>
+[[nodiscard]] constexpr std::string_view signature_with() {
+  return std::source_location::current().function_name();
+}
+/// The name of a class, without its namespaces, template arguments and "_operation"; empty for a lambda,
+/// which has none. `signature`: what `signature_with` says of it.
+[[nodiscard]] inline std::string short_type_name(std::string_view signature) {
+  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
+  const std::size_t begin = signature.find("T = ");
+  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
+  std::string_view name = signature.substr(begin + 4);
+  name = name.substr(0, name.find_first_of("<;]"));
+  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
+  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
+  return std::string(name);
+}
+
+/// What a function says of itself, as in "resize(224)"; otherwise the name of its class; empty if it has
+/// none.
+template <class F>
+[[nodiscard]] std::string function_name(const F& f) {
+  if constexpr (requires {
+                  { f.describe() } -> std::convertible_to<std::string>;
+                })
+    return f.describe();
+  else if constexpr (std::is_class_v<F>)
+    return short_type_name(signature_with<F>());
+  else
+    return {};
+}
+
+/// Calls use(f) for each function of a stage, or of a chain of them.
+template <class Part, class Use>
+void each_function(const Part& part, const Use& use) {
+  if constexpr (requires { part.functions; })
+    std::apply([&](const auto&... each) { (use(each), ...); }, part.functions);
+  else if constexpr (requires { part.function; })
+    each_function(part.function, use);
+  else if constexpr (requires { part.each(use); })
+    part.each(use);
+  else
+    use(part);
+}
+
+/// The functions of a stage: "resize(224), a function"; empty if none of them has a name.
+template <class Stage>
+[[nodiscard]] std::string functions_text(const Stage& stage) {
+  std::string made;
+  if constexpr (
+      requires { stage.function; } || requires { stage.functions; }) {
+    bool named = false;
+    each_function(stage, [&](const auto& f) {
+      const std::string name = function_name(f);
+      named = named || !name.empty();
+      made.append(made.empty() ? "" : ", ").append(name.empty() ? "a function" : name);
+    });
+    if (!named) made.clear();
+  }
+  return made;
+}
 
 template <class Stage>
 constexpr std::string_view kind_text() {
@@ -96,24 +164,15 @@ template <class Policy>
     return arranges<order_of<Policy>> ? ", channels first" : "";
 }
 
-template <class Context, class... Stages>
-struct facts_list;
-template <class Context>
-struct facts_list<Context> {
-  template <class F>
-  static void each(const F&) {}
-  template <class F, class Tuple, std::size_t I = 0>
-  static void walk(const F&, const Tuple&) {}
-};
-template <class Context, class Stage, class... Rest>
-struct facts_list<Context, Stage, Rest...> {
-  using next = typename fold_context<Context, Stage>::type;
-  template <class F, class Tuple, std::size_t I = 0>
-  static void walk(const F& f, const Tuple& stages) {
+/// Calls `f(stage, before, after)` for each stage, with the facts in front of it and behind it.
+template <class Context, std::size_t Count, std::size_t I = 0, class Stages, class F>
+void each_with_facts(const Stages& stages, const F& f) {
+  if constexpr (I != Count) {
+    using next = typename fold_context<Context, std::remove_cvref_t<decltype(at<I>(stages))>>::type;
     f(at<I>(stages), Context::facts, next::facts);
-    facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
+    each_with_facts<next, Count, I + 1>(stages, f);
   }
-};
+}
 
 }  // namespace detail
 
@@ -131,8 +190,9 @@ template <class Source, class... Stages>
   constexpr auto at_source = detail::source_facts<Source>();
   text += detail::description_line(p.source().describe(), parts::forward ? "forward" : "indexed",
                                    detail::lost_text({}, at_source));
-  detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
-      [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
+  using first = detail::context<typename Source::element, at_source>;
+  detail::each_with_facts<first, sizeof...(Stages)>(
+      p.stages(), [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
         std::string name = text_of_stage(stage);
         if (const std::string functions = detail::functions_text(stage); !functions.empty())
           name.append(": ").append(functions);
@@ -140,8 +200,7 @@ template <class Source, class... Stages>
         text += detail::description_line(std::move(name),
                                          counts_batches ? "sequencer of batches" : detail::kind_text<Stage>(),
                                          detail::lost_text(before, after));
-      },
-      p.stages());
+      });
   if constexpr (projecting_source<Source>) text += detail::used_fields_line(projection_of<plan_type>());
   text += "keeps:";
   for (const guarantee g : all_guarantees)

@@ -5,7 +5,6 @@
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/run/bad/bad_entry.hpp>
-#include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <map>
@@ -42,14 +41,6 @@ struct key_lookup {
 [[nodiscard]] ledger_proof proof_of_ledger(plan_view plan, std::uint64_t seed, const key_lookup& keys,
                                            std::span<const bad_entry> entries);
 
-/// The type-erased naming of shards.
-struct shard_naming {
-  void* who;
-  std::string (*name)(void* who, std::uint64_t number);
-};
-
-[[nodiscard]] std::string ledger_text(const ledger_proof& p, const shard_naming& shards);
-
 }  // namespace detail
 
 /// Counts the samples that ledgers of `bad_samples` name, per rank and per shard, and checks that they belong
@@ -84,11 +75,22 @@ template <class Source, class... Stages>
 /// The result as text for people: counts, then ranks, then shards, named by `shard_name(number)`, then
 /// violations.
 template <class ShardName>
-[[nodiscard]] std::string to_string(const ledger_proof& p, ShardName shard_name) {
-  return detail::ledger_text(p, {&shard_name, [](void* who, std::uint64_t number) {
-                                   return detail::text({(*static_cast<ShardName*>(who))(number)});
-                                 }});
+[[nodiscard]] std::string to_string(const ledger_proof& p, const ShardName& shard_name) {
+  const auto words = [](const ledger_proof::counts& c) {
+    return detail::text({c.skipped, " skipped, ", c.replaced, " replaced"});
+  };
+  std::string report = detail::text({"substitutions: ", words(p.all), "; ", p.extra,
+                                     " replacements were also delivered in their own place"});
+  if (p.damaged_shards != 0) detail::append(report, {"; ", p.damaged_shards, " lines name a damaged shard"});
+  if (p.again != 0) detail::append(report, {"; ", p.again, " lines name a sample again"});
+  report += '\n';
+  for (const auto& [rank, c] : p.by_rank) detail::append(report, {"rank ", rank, ": ", words(c), '\n'});
+  for (const auto& [number, c] : p.by_shard)
+    detail::append(report, {"shard ", shard_name(number), ": ", words(c), '\n'});
+  for (const std::string& violation : p.violations) detail::append(report, {"violation: ", violation, '\n'});
+  return report += p.holds() ? "the ledger holds\n" : "the ledger does not hold\n";
 }
+
 [[nodiscard]] std::string to_string(const ledger_proof& p);
 
 }  // namespace penstock::inline v0_1

@@ -3,7 +3,7 @@
 
 #include <penstock/inspection/ledger_proof.hpp>
 
-#include <penstock/run/bad/bad_slot.hpp>
+#include <penstock/run/bad/bad_tally.hpp>
 
 #include <set>
 
@@ -11,7 +11,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The implementation of `prove_ledger`.
 class ledger_prover {
   struct epoch_size {
     std::uint64_t positions;
@@ -139,22 +138,6 @@ class ledger_prover {
 PENSTOCK_INLINE ledger_proof proof_of_ledger(plan_view plan, std::uint64_t seed, const key_lookup& keys,
                                              std::span<const bad_entry> entries) {
   return ledger_prover(std::move(plan), seed, keys).result(entries);
-}
-
-PENSTOCK_INLINE std::string ledger_text(const ledger_proof& p, const shard_naming& shards) {
-  const auto words = [](const ledger_proof::counts& c) {
-    return text({c.skipped, " skipped, ", c.replaced, " replaced"});
-  };
-  std::string report = text({"substitutions: ", words(p.all), "; ", p.extra,
-                             " replacements were also delivered in their own place"});
-  if (p.damaged_shards != 0) append(report, {"; ", p.damaged_shards, " lines name a damaged shard"});
-  if (p.again != 0) append(report, {"; ", p.again, " lines name a sample again"});
-  report += '\n';
-  for (const auto& [rank, c] : p.by_rank) append(report, {"rank ", rank, ": ", words(c), '\n'});
-  for (const auto& [number, c] : p.by_shard)
-    append(report, {"shard ", shards.name(shards.who, number), ": ", words(c), '\n'});
-  for (const std::string& violation : p.violations) append(report, {"violation: ", violation, '\n'});
-  return report += p.holds() ? "the ledger holds\n" : "the ledger does not hold\n";
 }
 
 }  // namespace detail

@@ -6,7 +6,6 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/run/engine/workers/home_process.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>

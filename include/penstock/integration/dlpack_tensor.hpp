@@ -26,7 +26,9 @@ class dlpack_tensor {
     std::swap(owned_, other.owned_);
     return *this;
   }
-  ~dlpack_tensor();
+  ~dlpack_tensor() {
+    if (owned_ != nullptr && owned_->deleter != nullptr) owned_->deleter(owned_);
+  }
 
   [[nodiscard]] explicit operator bool() const noexcept { return owned_ != nullptr; }
   /// The tensor, which must be there.
@@ -35,7 +37,12 @@ class dlpack_tensor {
   /// With version and flags; null if there is none.
   [[nodiscard]] const dlpack::managed_tensor_versioned* get() const noexcept { return owned_; }
   /// The shape, for up to eight dimensions.
-  [[nodiscard]] extents shape() const noexcept;
+  [[nodiscard]] extents shape() const noexcept {
+    extents all;
+    for (std::int32_t i = 0; i < owned_->dl_tensor.ndim; ++i)
+      all.push_back(static_cast<std::uint64_t>(owned_->dl_tensor.shape[i]));
+    return all;
+  }
 
   /// Gives the tensor to the caller, who calls its deleter.
   [[nodiscard]] dlpack::managed_tensor_versioned* release() noexcept {
@@ -43,37 +50,24 @@ class dlpack_tensor {
   }
   /// As `release`, in the form of before version 1.0, which cannot say that a tensor is read-only: throws
   /// errc::argument for one that is, and keeps it. One small allocation.
-  [[nodiscard]] dlpack::managed_tensor* release_legacy();
+  [[nodiscard]] dlpack::managed_tensor* release_legacy() {
+    if (owned_ == nullptr) return nullptr;
+    if ((owned_->flags & dlpack::read_only) != 0)
+      throw error(errc::argument,
+                  "this tensor is read-only, which DLPack can say since version 1.0 only; give its consumer "
+                  "release(), or copy it");
+    auto made = std::make_unique<dlpack::managed_tensor>();
+    made->dl_tensor = owned_->dl_tensor;
+    made->manager_ctx = release();
+    made->deleter = [](dlpack::managed_tensor* self) {
+      const dlpack_tensor kept(static_cast<dlpack::managed_tensor_versioned*>(self->manager_ctx));
+      delete self;
+    };
+    return made.release();
+  }
 
  private:
   dlpack::managed_tensor_versioned* owned_ = nullptr;
 };
-
-inline dlpack_tensor::~dlpack_tensor() {
-  if (owned_ != nullptr && owned_->deleter != nullptr) owned_->deleter(owned_);
-}
-
-inline extents dlpack_tensor::shape() const noexcept {
-  extents all;
-  for (std::int32_t i = 0; i < owned_->dl_tensor.ndim; ++i)
-    all.push_back(static_cast<std::uint64_t>(owned_->dl_tensor.shape[i]));
-  return all;
-}
-
-inline dlpack::managed_tensor* dlpack_tensor::release_legacy() {
-  if (owned_ == nullptr) return nullptr;
-  if ((owned_->flags & dlpack::read_only) != 0)
-    throw error(errc::argument,
-                "this tensor is read-only, which DLPack can say since version 1.0 only; give its consumer "
-                "release(), or copy it");
-  auto made = std::make_unique<dlpack::managed_tensor>();
-  made->dl_tensor = owned_->dl_tensor;
-  made->manager_ctx = release();
-  made->deleter = [](dlpack::managed_tensor* self) {
-    const dlpack_tensor kept(static_cast<dlpack::managed_tensor_versioned*>(self->manager_ctx));
-    delete self;
-  };
-  return made.release();
-}
 
 }  // namespace penstock::inline v0_1

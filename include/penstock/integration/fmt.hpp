@@ -77,13 +77,9 @@ namespace fmt {
 // formatter.
 template <class Source>
   requires std::derived_from<Source, penstock::opens_as_plan<Source>>
-struct is_range<Source, char> {
-  static constexpr bool value = false;
-};
+struct is_range<Source, char> : std::false_type {};
 template <class Source, class... Stages>
-struct is_range<penstock::plan<Source, Stages...>, char> {
-  static constexpr bool value = false;
-};
+struct is_range<penstock::plan<Source, Stages...>, char> : std::false_type {};
 
 template <class Source, class... Stages>
 struct formatter<penstock::plan<Source, Stages...>, char>

@@ -34,34 +34,6 @@ namespace detail {
 template <class T>
 inline constexpr bool known_to_torch = dlpack::exchanged_value<T> && sizeof(T) <= 16;
 
-template <class T>
-constexpr torch::ScalarType torch_type() noexcept {
-  if constexpr (std::same_as<T, bool>)
-    return torch::kBool;
-  else if constexpr (std::same_as<T, std::byte> || std::same_as<T, char> || std::same_as<T, std::uint8_t>)
-    return torch::kUInt8;
-  else if constexpr (std::same_as<T, half>)
-    return torch::kHalf;
-  else if constexpr (std::same_as<T, bfloat16>)
-    return torch::kBFloat16;
-  else if constexpr (std::same_as<T, float>)
-    return torch::kFloat;
-  else if constexpr (std::same_as<T, double>)
-    return torch::kDouble;
-  else if constexpr (std::same_as<T, std::complex<float>>)
-    return torch::kComplexFloat;
-  else if constexpr (std::same_as<T, std::complex<double>>)
-    return torch::kComplexDouble;
-  else if constexpr (sizeof(T) == 1)
-    return torch::kChar;
-  else if constexpr (sizeof(T) == 2)
-    return torch::kShort;
-  else if constexpr (sizeof(T) == 4)
-    return torch::kInt;
-  else
-    return torch::kLong;
-}
-
 inline torch::ScalarType torch_type_of(dlpack::data_type type) {
   using code = dlpack::type_code;
   switch (type.code) {
@@ -130,10 +102,10 @@ torch::Tensor torch_view(T* data, const extents& shape, const element_strides& s
   if constexpr (known_to_torch<std::remove_const_t<T>>) {
     std::array<std::int64_t, extents::max_rank> lengths{};
     for (std::size_t i = 0; i < shape.rank(); ++i) lengths[i] = static_cast<std::int64_t>(shape[i]);
-    return torch::from_blob(const_cast<void*>(static_cast<const void*>(data)),
-                            torch::IntArrayRef(lengths.data(), shape.rank()),
-                            torch::IntArrayRef(strides.data(), shape.rank()),
-                            torch::TensorOptions().dtype(torch_type<std::remove_const_t<T>>()));
+    return torch::from_blob(
+        const_cast<void*>(static_cast<const void*>(data)), torch::IntArrayRef(lengths.data(), shape.rank()),
+        torch::IntArrayRef(strides.data(), shape.rank()),
+        torch::TensorOptions().dtype(torch_type_of(dlpack::data_type_of<std::remove_const_t<T>>)));
   } else {
     return {};
   }

@@ -109,15 +109,14 @@ inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
 template <class F>
 auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = default_timeout) {
   using result = std::invoke_result_t<F&>;
-  std::exception_ptr failure;
   if constexpr (std::is_void_v<result>) {
-    try {
+    const auto done = [&] {
       f();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    stop_together(comm, failure, deadline);
+      return true;
+    };
+    (void)together(comm, done, deadline);
   } else {
+    std::exception_ptr failure;
     std::optional<result> made;
     try {
       made.emplace(f());
@@ -199,24 +198,21 @@ struct claims {
       if (at(i, rank) >= ranks)
         return text(
             {"process ", i, " says that it is rank ", at(i, rank), " of ", ranks, "; they count from 0"});
-      if (at(i, replica) >= copies || copies > count() || ranks > count() || ranks * copies != count()) {
+      if (at(i, replica) >= copies || copies > count() || ranks > count() || ranks * copies != count())
         return text({"process ", i, " says that the world has ", ranks, " ranks",
                      copies == 1 ? std::string() : text({" of ", copies, " replicas"}),
                      ", but the communicator has ", count(),
                      " processes; start them all with one launcher, or use mpi::world_of"});
-      }
     }
-    if (const split s = differ_in({size, replicas}); !s.others.empty()) {
+    if (const split s = differ_in({size, replicas}); !s.others.empty())
       return text({list_of(s.others), " have ", at(s.others[0], replicas), " replicas of a rank, process ",
                    s.usual, " has ", at(s.usual, replicas), "; give all of them the same group size"});
-    }
     for (std::size_t i = 0; i < count(); ++i) {
       const auto [place, fresh] = seen.emplace(std::pair(at(i, rank), at(i, replica)), i);
-      if (!fresh) {
+      if (!fresh)
         return text({list_of({place->second, i}), " both say that they are rank ", at(i, rank),
                      at(i, replicas) == 1 ? std::string() : text({", replica ", at(i, replica)}), " of ",
                      at(i, size), "; give each its own rank"});
-      }
     }
     return {};
   }

@@ -1,23 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/arrow_abi.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/strided_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/integration/detail/arrow_export.hpp>
+#include <penstock/core/uneven_views.hpp>
 #include <penstock/run/block/batch_handle.hpp>
-#include <penstock/run/block/batch_view.hpp>
 
 #include <concepts>
 #include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+/// A column before it is exported: the contents of a C schema and a C array.
+struct exported_arrow {
+  std::string name, format;
+  std::uint64_t length = 0, nulls = 0;
+  std::vector<const void*> buffers;
+  std::vector<exported_arrow> children;
+  std::shared_ptr<const void> keep, keep_validity;  ///< what the buffers are in
+
+  void add(std::string_view child_name, exported_arrow child);
+  /// The values are copies of these bools, eight in a byte.
+  void keep_bits(const std::byte* bools, std::size_t count);
+  /// Wraps values into lists of fixed size, one for each dimension behind the first.
+  void nest(const extents& shape);
+  /// Makes the rows null, in all columns, that hold no sample.
+  void mark_valid(std::span<const std::uint8_t> valid);
+};
+
+// Source: Arrow, "The Arrow C data interface".
+
+/// Each allocates what the struct refers to, and its `release` frees it.
+void export_schema(const exported_arrow& from, arrow_abi::schema* into);
+void export_array(exported_arrow from, arrow_abi::array* into);
+
+/// The stream keeps `run`; `next` gives its next batch, and false at the end.
+void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
+                   arrow_abi::array_stream* into);
 
 /// Arrow's format of a number in a batch; empty for types that it has none for.
 template <class T>
@@ -225,3 +259,7 @@ void to_arrow_stream(Run run, Stream* stream) {
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/integration/to_arrow.ipp>
+#endif

@@ -4,9 +4,9 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/strided_view.hpp>
+#include <penstock/core/uneven_views.hpp>
 #include <penstock/integration/dlpack_tensor.hpp>
 #include <penstock/run/block/batch_handle.hpp>
-#include <penstock/run/block/batch_view.hpp>
 
 #include <array>
 #include <type_traits>
@@ -86,13 +86,8 @@ dlpack_tensor export_view(const held_column<View>& held, std::span<const T> view
                           const exported_place& place) {
   return export_values<T>(held, place, extents(view.size()));
 }
-template <class T, class View>
-dlpack_tensor export_view(const held_column<View>& held, const tensor_view<const T>& view,
-                          const exported_place& place) {
-  return export_values<T>(held, place, view.shape());
-}
-template <class T, class View>
-dlpack_tensor export_view(const held_column<View>& held, const strided_view<const T>& view,
+template <template <class> class Array, class T, class View>
+dlpack_tensor export_view(const held_column<View>& held, const Array<const T>& view,
                           const exported_place& place) {
   return export_values<T>(held, place, view.shape(), view.strides());
 }
@@ -129,30 +124,26 @@ concept names_its_platform = requires(const Session& s) {
   { s.device() } -> std::convertible_to<int>;
 };
 
-/// The device of a session's batches, and of its host memory.
+/// The device of a session's batches, of this number, or of its pinned memory on the host.
 template <class Session>
-dlpack::device device_of_batches([[maybe_unused]] int number) noexcept {
+constexpr dlpack::device exported_device([[maybe_unused]] bool pinned, [[maybe_unused]] int number) noexcept {
   if constexpr (names_its_platform<Session>) {
-    static_assert(Session::platform == "cuda" || Session::platform == "rocm",
+    using enum dlpack::device_type;
+    constexpr bool is_cuda = Session::platform == "cuda";
+    static_assert(is_cuda || Session::platform == "rocm",
                   "penstock: to_dlpack knows the platforms cuda and rocm");
-    return {Session::platform == "cuda" ? dlpack::device_type::cuda : dlpack::device_type::rocm, number};
+    if (pinned) return {is_cuda ? cuda_host : rocm_host, 0};
+    return {is_cuda ? cuda : rocm, number};
   } else {
     return {};
   }
-}
-template <class Session>
-constexpr dlpack::device device_of_slots() noexcept {
-  if constexpr (names_its_platform<Session>)
-    return {Session::platform == "cuda" ? dlpack::device_type::cuda_host : dlpack::device_type::rocm_host, 0};
-  else
-    return {};
 }
 
 template <std::size_t I, any_batch B>
 auto export_field(const B& b) {
   const auto held = b.template hold<I>();
   const exported_place place{held.device_data(),
-                             device_of_batches<typename B::session_type>(b.device_number())};
+                             exported_device<typename B::session_type>(false, b.device_number())};
   if constexpr (B::template changed_on_device<I>) {
     const auto there = b.template device_view<I>();
     return export_values<typename decltype(there)::value_type>(held, place, there.shape(), there.strides());
@@ -164,7 +155,7 @@ template <std::size_t I, any_batch B>
 auto export_field_of_host(const B& b) {
   const auto held = b.template hold<I>();
   return export_view(held, held.view(),
-                     {b.template slots_data<I>(), device_of_slots<typename B::session_type>()});
+                     {b.template slots_data<I>(), exported_device<typename B::session_type>(true, 0)});
 }
 
 /// All fields: a record of what `f` gives for each, or its result for a batch whose elements are no records.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/observe/counters.hpp>
 
 #include <chrono>
@@ -10,6 +9,12 @@
 #include <utility>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+bool is_terminal(std::FILE* out);
+
+}  // namespace detail
 
 /// One line of progress: a bar over the batches of an epoch, the time that passed and the time that is left,
 /// numbers of yours, samples/s, MB/s, and the stall as `report` has it (`run_counters::stall`), as in "epoch
@@ -32,7 +37,8 @@ class progress {
 
  public:
   /// `total`: batches per epoch, 0 if unknown. Writes to `out`.
-  progress(std::string label, std::uint64_t total, std::FILE* out = stderr);
+  progress(std::string label, std::uint64_t total, std::FILE* out = stderr)
+      : label_(std::move(label)), total_(total), out_(out), on_terminal_(detail::is_terminal(out)) {}
 
   /// Starts the measurement of times and rates; without it, they count from the opening of the run. `done`:
   /// batches of the epoch that were delivered before, as of a run that is restored within it

@@ -3,6 +3,7 @@
 
 #include <penstock/observe/progress.hpp>
 
+#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ PENSTOCK_INLINE bool is_terminal([[maybe_unused]] std::FILE* out) {
 }
 
 /// The characters of a line of the terminal; 0 if it does not say.
-PENSTOCK_INLINE std::size_t terminal_width([[maybe_unused]] std::FILE* out) {
+inline std::size_t terminal_width([[maybe_unused]] std::FILE* out) {
 #if defined(__unix__) || defined(__APPLE__)
   winsize size{};
   return ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
@@ -35,14 +36,14 @@ PENSTOCK_INLINE std::size_t terminal_width([[maybe_unused]] std::FILE* out) {
 }
 
 /// The first characters of a line of UTF-8.
-PENSTOCK_INLINE std::string_view first_characters(std::string_view line, std::size_t count) {
+inline std::string_view first_characters(std::string_view line, std::size_t count) {
   for (std::size_t i = 0; i < line.size(); ++i)
     if ((static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80 && count-- == 0) return line.substr(0, i);
   return line;
 }
 
 /// "0:07", "1:02:03", "3 d 04:05:06"
-PENSTOCK_INLINE std::string clock_text(double seconds) {
+inline std::string clock_text(double seconds) {
   constexpr double longest = 1e9;  // 31 years
   const auto all = static_cast<unsigned long long>(std::clamp(seconds, 0.0, longest));
   const unsigned long long days = all / 86'400, hours = all / 3600 % 24, minutes = all / 60 % 60;
@@ -57,9 +58,6 @@ PENSTOCK_INLINE std::string clock_text(double seconds) {
 }
 
 }  // namespace detail
-
-PENSTOCK_INLINE progress::progress(std::string label, std::uint64_t total, std::FILE* out)
-    : label_(std::move(label)), total_(total), out_(out), on_terminal_(detail::is_terminal(out)) {}
 
 PENSTOCK_INLINE void progress::begin(const run_counters& counters, std::uint64_t done) {
   first_ = counters;
@@ -85,12 +83,10 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   if (total_ != 0) {
     const auto filled = detail::to_size(std::min(done, total_) * width / total_);
     result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
-    std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(done),
-                  static_cast<unsigned long long>(total_));
-  } else {
-    std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(done));
   }
-  result += text + detail::clock_text(c.seconds);
+  detail::append(result, {done});
+  if (total_ != 0) detail::append(result, {"/", total_});
+  result += "  " + detail::clock_text(c.seconds);
   if (total_ > done && ticks_ != 0)
     result +=
         ", " +
@@ -103,10 +99,12 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   std::snprintf(text, sizeof text, "  %.0f samples/s  %.1f MB/s  stall %.1f%%", c.samples_per_second(),
                 c.bytes_per_second() * 1e-6, 100 * c.stall());
   result += text;
-  if (const std::uint64_t bad = c.skipped + c.replaced; bad != 0)
-    result += "  " + std::to_string(bad) + " bad";
-  if (c.warnings != 0) result += "  " + std::to_string(c.warnings) + " damaged";
-  if (c.storage.retries != 0) result += "  " + std::to_string(c.storage.retries) + " retries";
+  const auto add = [&](std::uint64_t count, std::string_view what) {
+    if (count != 0) detail::append(result, {"  ", count, what});
+  };
+  add(c.skipped + c.replaced, " bad");
+  add(c.warnings, " damaged");
+  add(c.storage.retries, " retries");
   return result;
 }
 

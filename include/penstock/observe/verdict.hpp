@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/observe/counters.hpp>
 
+#include <initializer_list>
 #include <string_view>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -33,6 +34,17 @@ struct verdict {
   double busiest_share = 0;  ///< its share of the time of all stages
   std::string advice;        ///< one sentence
 };
+
+namespace detail {
+
+/// A number with three digits, in the largest of the (descending) units that leaves a digit before the
+/// point.
+std::string in_units(double value, std::initializer_list<std::pair<double, const char*>> units);
+
+std::string in_bytes(std::uint64_t bytes);
+std::string in_seconds(double seconds);
+
+}  // namespace detail
 
 /// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
 /// are the workers busy, and with which stage; if they are idle, do they wait for input or for room.

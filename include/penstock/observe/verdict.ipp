@@ -3,10 +3,10 @@
 
 #include <penstock/observe/verdict.hpp>
 
+#include <penstock/core/message.hpp>
+
 #include <algorithm>
 #include <cstdio>
-#include <initializer_list>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -14,7 +14,7 @@ namespace detail {
 
 inline constexpr double little_stall = 0.02;  // below this, more data would not make the loop faster
 
-PENSTOCK_INLINE std::string percent(double share) {
+inline std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
   return text;
@@ -22,15 +22,13 @@ PENSTOCK_INLINE std::string percent(double share) {
 
 /// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as
 /// fast".
-PENSTOCK_INLINE std::string as_fast(double ratio) {
+inline std::string as_fast(double ratio) {
   if (ratio < 2) return percent(ratio - 1) + " faster";
   char text[32];
   std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
   return text;
 }
 
-/// A number with three digits, in the largest of the (descending) units that leaves a digit before the
-/// point.
 PENSTOCK_INLINE std::string in_units(double value,
                                      std::initializer_list<std::pair<double, const char*>> units) {
   auto unit = units.begin();
@@ -41,6 +39,11 @@ PENSTOCK_INLINE std::string in_units(double value,
   std::snprintf(text, sizeof text, "%.*f %s", shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0, shown, unit->second);
   return text;
 }
+
+PENSTOCK_INLINE std::string in_bytes(std::uint64_t bytes) {
+  return in_units(static_cast<double>(bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}});
+}
+
 PENSTOCK_INLINE std::string in_seconds(double seconds) {
   return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
 }
@@ -137,25 +140,16 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
   std::string text = line;
   if (c.depth != 0) text.insert(text.size() - 1, ", " + std::to_string(c.depth) + " in flight");
   if (c.skipped + c.replaced != 0) {
-    std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
-                  static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
-    text += line;
+    detail::append(text, {"bad samples: ", c.skipped, " skipped, ", c.replaced, " replaced\n"});
   }
-  if (c.warnings != 0) {
-    std::snprintf(line, sizeof line, "damaged samples used as far as they could be decoded: %llu\n",
-                  static_cast<unsigned long long>(c.warnings));
-    text += line;
-  }
+  if (c.warnings != 0)
+    detail::append(text, {"damaged samples used as far as they could be decoded: ", c.warnings, "\n"});
   const storage_counters& s = c.storage;
   const auto add = [&](std::uint64_t count, const char* what) {
-    if (count != 0) text += ", " + std::to_string(count) + what;
+    if (count != 0) detail::append(text, {", ", count, what});
   };
   if (s.requests + s.bytes + s.retries + s.given_up + s.slow_downs + s.throttled + s.hedges != 0) {
-    std::snprintf(
-        line, sizeof line, "storage: %llu requests, %s", static_cast<unsigned long long>(s.requests),
-        detail::in_units(static_cast<double>(s.bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}})
-            .c_str());
-    text += line;
+    detail::append(text, {"storage: ", s.requests, " requests, ", detail::in_bytes(s.bytes)});
     add(s.retries, " tried again");
     add(s.given_up, " given up");
     add(s.slow_downs, " asked for fewer");
@@ -165,7 +159,7 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     text += "\n";
   }
   if (s.hits + s.fetched + s.uncached != 0) {
-    text += "cache: " + std::to_string(s.hits) + " hits, " + std::to_string(s.fetched) + " fetched";
+    detail::append(text, {"cache: ", s.hits, " hits, ", s.fetched, " fetched"});
     add(s.refetched, " of them again");
     add(s.evicted, " evicted");
     add(s.corrupt, " that did not match their checksums");
@@ -173,10 +167,8 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     text += "\n";
   }
   if (c.kept.samples + c.kept.hits + c.kept.uncached != 0) {
-    text += "kept in memory: " + std::to_string(c.kept.samples) + " samples, " +
-            detail::in_units(static_cast<double>(c.kept.bytes),
-                             {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}) +
-            ", shown " + std::to_string(c.kept.hits) + " times";
+    detail::append(text, {"kept in memory: ", c.kept.samples, " samples, ", detail::in_bytes(c.kept.bytes),
+                          ", shown ", c.kept.hits, " times"});
     add(c.kept.uncached, " made for which there was no room");
     text += "\n";
   }

@@ -2,10 +2,86 @@
 #pragma once
 
 #include <penstock/core/any_seed.hpp>
-#include <penstock/order/detail/classes.hpp>
+#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/permutation.hpp>
 
+#include <unordered_map>
+
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Positions grouped by class: the classes in the order of their values, the positions of each class
+/// ascending.
+class classes {
+ public:
+  struct place {
+    std::uint64_t group, member;
+  };
+
+  template <sample_values Values>
+  classes(const Values& values_of, const order_input& in) : members_(in.size) {
+    using value_type = typename Values::value_type;
+    const source_places& places = *in.places;
+    std::unordered_map<value_type, std::uint32_t> numbers;
+    std::vector<value_type> values;
+    // by position: its class, by first appearance
+    std::vector<std::uint32_t> met(detail::to_size(in.size));
+    for (std::uint64_t i = 0; i < in.size; ++i) {
+      const value_type value = values_of[places(i)];
+      const auto [found, fresh] = numbers.try_emplace(value, static_cast<std::uint32_t>(values.size()));
+      if (fresh) values.push_back(value);
+      met[detail::to_size(i)] = found->second;
+    }
+    std::vector<std::uint32_t> order(values.size()), rank(values.size());
+    for (std::uint32_t v = 0; v < order.size(); ++v) order[v] = v;
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return values[a] < values[b]; });
+    for (std::uint32_t r = 0; r < order.size(); ++r) rank[order[r]] = r;
+
+    starts_.assign(rank.size() + 1, 0);
+    for (const std::uint32_t v : met) ++starts_[rank[v] + 1];
+    for (std::size_t g = 1; g < starts_.size(); ++g) starts_[g] += starts_[g - 1];
+    members_.resize(met.size());
+    std::vector<std::uint64_t> next(starts_.begin(), starts_.end() - 1);
+    for (std::size_t i = 0; i < met.size(); ++i) members_.set(next[rank[met[i]]]++, i);
+  }
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return starts_.size() - 1; }
+  [[nodiscard]] std::uint64_t size(std::uint64_t group) const noexcept {
+    const auto g = detail::to_size(group);
+    return starts_[g + 1] - starts_[g];
+  }
+  [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
+    return members_[starts_[detail::to_size(group)] + i];
+  }
+  [[nodiscard]] std::uint64_t largest() const noexcept {
+    std::uint64_t maximum = 0;
+    for (std::uint64_t g = 0; g < count(); ++g) maximum = std::max(maximum, size(g));
+    return maximum;
+  }
+  [[nodiscard]] std::uint64_t smallest() const noexcept {
+    std::uint64_t least = count() == 0 ? 0 : size(0);
+    for (std::uint64_t g = 1; g < count(); ++g) least = std::min(least, size(g));
+    return least;
+  }
+  /// The class of a position; takes logarithmic time per class.
+  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept {
+    for (std::uint64_t g = 0; g < count(); ++g) {
+      const std::uint64_t first = starts_[detail::to_size(g)];
+      const std::uint64_t last = starts_[detail::to_size(g) + 1];
+      const std::uint64_t i = members_.below(first, last, at);
+      if (first + i < last && members_[first + i] == at) return place{g, i};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::uint64_t> starts_;
+  packed_numbers members_;
+};
+
+}  // namespace detail
 
 /// How many samples of each class `class_balanced` gives in an epoch.
 enum class per_class {
@@ -98,7 +174,7 @@ struct class_balanced_stage {
 
   [[nodiscard]] class_balanced_order make(const order_input& in) const {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
-    return {detail::shared_classes(values, in), seed, how};
+    return {shared<const detail::classes>(new const detail::classes(values, in)), seed, how};
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {

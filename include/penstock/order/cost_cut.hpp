@@ -132,34 +132,22 @@ namespace detail {
 
 /// Throws if such a cut is impossible.
 inline void check_cost_cut(std::uint64_t positions, std::uint64_t limit) {
-  if (limit == 0)
-    throw error(errc::argument, "batch_by with a limit of 0 holds no sample; give it at least 1")
-        .in_stage("batch_by");
+  const auto refuse = [](std::initializer_list<piece> why) {
+    throw error(errc::argument, why).in_stage("batch_by");
+  };
+  if (limit == 0) refuse({"batch_by with a limit of 0 holds no sample; give it at least 1"});
   if (limit >> 63 != 0)
-    throw error(errc::argument, {"the limit of batch_by is negative or absurd: ", limit,
-                                 " as an unsigned number; it is below 2^63"})
-        .in_stage("batch_by");
+    refuse(
+        {"the limit of batch_by is negative or absurd: ", limit, " as an unsigned number; it is below 2^63"});
   if (positions >> 40 != 0)
-    throw error(errc::argument, {"batch_by goes through an epoch before its first batch, and this one has ",
-                                 positions, " positions; write repeat(n) or take(n) before it"})
-        .in_stage("batch_by");
+    refuse({"batch_by goes through an epoch before its first batch, and this one has ", positions,
+            " positions; write repeat(n) or take(n) before it"});
 }
+
 /// Call in a catch handler: adds the sample whose cost failed to the error and rethrows it.
 [[noreturn, gnu::cold]] inline void rethrow_cost(error& e, position at, std::uint64_t sample) {
   e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").add_context(at);
   throw;
-}
-/// Throws if the values are not the costs of these samples.
-inline void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
-                              std::string_view what) {
-  order_input places{in.samples};
-  places.places.reset(new source_places(in.dataset, in.samples));
-  check_places(places, values, dataset, what, "batch_by");
-}
-[[nodiscard]] inline std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded,
-                                           tail at_end) {
-  return text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, padded ? " with padding" : "",
-               ", tail ", to_string(at_end), ")"});
 }
 
 }  // namespace detail
@@ -260,28 +248,28 @@ namespace detail {
 /// The costs of samples: from a function, or from values for all of them.
 template <class F>
 struct costs {
-  F function;
+  F given;
 
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const { return function(sample); }
-  void check(const cut_input&) const noexcept {}
-  [[nodiscard]] static std::string describe() { return {}; }
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const {
+    if constexpr (sample_values<F>)
+      return given[sample];
+    else
+      return given(sample);
+  }
+  void check([[maybe_unused]] const cut_input& in) const {
+    if constexpr (sample_values<F>) {
+      order_input places{in.samples};
+      places.places.reset(new source_places(in.dataset, in.samples));
+      check_places(places, given.size(), given.dataset(), given.describe(), "batch_by");
+    }
+  }
+  [[nodiscard]] std::string describe() const {
+    if constexpr (sample_values<F>) return given.describe();
+    return {};
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
-    if constexpr (requires { function.fingerprint(); }) h.add(function.fingerprint());
-  }
-};
-template <sample_values V>
-struct costs<V> {
-  V values;
-
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const { return values[sample]; }
-  void check(const cut_input& in) const {
-    check_cost_values(in, values.size(), values.dataset(), values.describe());
-  }
-  [[nodiscard]] std::string describe() const { return values.describe(); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(values.fingerprint());
+    if constexpr (requires { given.fingerprint(); }) h.add(given.fingerprint());
   }
 };
 
@@ -301,7 +289,9 @@ struct cost_rule {
     return {orders, cost, limit, at_end, in, padded};
   }
   [[nodiscard]] std::string describe() const {
-    return detail::cost_text(cost.describe(), limit, padded, at_end);
+    const std::string costs = cost.describe();
+    return detail::text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit,
+                         padded ? " with padding" : "", ", tail ", to_string(at_end), ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {

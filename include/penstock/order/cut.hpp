@@ -130,21 +130,7 @@ struct cut {
   std::uint64_t lanes = 1;   ///< lanes of the shuffle; 1: none
   tail policy = tail::keep;
 
-  void check() const {
-    constexpr std::uint64_t maximum = 0xffffffffu;
-    if (global == 0 || global > maximum) {
-      throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
-    }
-    if (world == 0 || world > maximum)
-      throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
-    if (rank >= world) {
-      throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
-    }
-    if (lanes == 0 || lanes > maximum)
-      throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
-    if (size > std::uint64_t{1} << 63)
-      throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
-  }
+  void check() const;
 
   /// The number of global steps per epoch.
   [[nodiscard]] constexpr std::uint64_t steps() const noexcept {
@@ -221,3 +207,7 @@ struct cut {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/cut.ipp>
+#endif

@@ -3,7 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/order/detail/mixing_rule.hpp>
+#include <penstock/order/detail/mixing_plan.hpp>
 #include <penstock/order/permutation.hpp>
 
 namespace penstock::inline v0_1 {
@@ -30,8 +30,6 @@ namespace penstock::inline v0_1 {
 ///     const mixture both({1'000, 50}, weights{0.9, 0.1}, stopping::all_exhausted, 7);
 ///     for (std::uint64_t i = 0; i < both.size(); ++i) read(both.at({epoch, i}));
 class mixture {
-  struct tables;  // shared by all copies
-
  public:
   /// A sample of one source: the source, and its own epoch and index.
   struct place {
@@ -40,6 +38,10 @@ class mixture {
     friend bool operator==(const place&, const place&) = default;
   };
 
+ private:
+  struct tables;  // shared by all copies
+
+ public:
   /// A cache for reading consecutive positions: the block of the last one.
   class cursor {
     friend class mixture;

@@ -3,8 +3,6 @@
 
 #include <penstock/order/mixture.hpp>
 
-#include <penstock/order/detail/mixing_plan.hpp>
-
 #include <algorithm>
 
 namespace penstock::inline v0_1 {

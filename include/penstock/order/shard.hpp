@@ -108,8 +108,7 @@ struct shard_fn : shard_forms {
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` if rank is
 /// not below world_size, or if r does not divide it.
 ///
-///     auto loader = source | shuffle(seed(7)) | shard(world::from_environment()) | batch(256);
-///     auto in_pairs = source | shuffle(seed(7)) | shard(rank, world_size, replicate(2)) | batch(256);
+///     auto loader = source | shuffle(seed(7)) | shard(rank, world_size, replicate(2)) | batch(256);
 inline constexpr detail::shard_fn shard{};
 
 }  // namespace penstock::inline v0_1

@@ -2,12 +2,132 @@
 #pragma once
 
 #include <penstock/core/named_split.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/places.hpp>
-#include <penstock/order/detail/spread_choice.hpp>
+
+#include <algorithm>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+/// A choice of m of n positions, m <= n / 2 and n < 2^63: computes the chosen positions and the remaining
+/// ones, both in ascending order, without a table.
+///
+/// Positions are cut into blocks of 64 cells. A cell is one position or, if m is less than an eighth of n,
+/// the smallest power of two at which a block has eight choices on average. Each block gets the floor or ceil
+/// of its share, by a running sum whose start is drawn from the key. Floyd's method draws which cells of a
+/// block contain a choice; then the position inside the cell is drawn. All positions are equally likely
+/// (except in the last cell, which may be shorter).
+class spread_choice {
+ public:
+  constexpr spread_choice() noexcept = default;
+  constexpr spread_choice(std::uint64_t n, std::uint64_t m, std::uint64_t key) noexcept
+      : n_(n), m_(m), key_(mix64(key ^ 0x73706c6974u)) {
+    if (m == 0) return;
+    const std::uint64_t density = binary_fraction(m, n);  // m / n, with 64 binary places
+    // Until a block has eight choices on average, or there is only one block.
+    while (density >> (58 - cell_bits_) < 8 && ((n - 1) >> cell_bits_) >= 64) ++cell_bits_;
+    const std::uint32_t block_bits = 6 + cell_bits_;
+    whole_ = density >> (64 - block_bits);
+    part_ = density << block_bits;
+    start_ = mix64(key_ ^ 0x7374617274u);
+    blocks_ = ((n - 1) >> block_bits) + 1;
+    if (blocks_ == 1) return;
+    const std::uint64_t share = density << cell_bits_;  // a block's share, with 58 binary places; at most 32
+    to_block_ = binary_fraction(std::uint64_t{1} << 58, std::max(share, (std::uint64_t{1} << 58) + 1));
+    over_ = density >= std::uint64_t{1} << 63 ? ~std::uint64_t{0}
+                                              : binary_fraction(density >> 1, (~density >> 1) + 1);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// The position of choice i.
+  [[nodiscard]] constexpr std::uint64_t chosen(std::uint64_t i) const noexcept {
+    std::uint64_t b = blocks_ == 1 ? 0 : std::min(multiply_high(i, to_block_), blocks_ - 1);
+    while (before_block(b) > i) --b;
+    while (before_block(b + 1) <= i) ++b;
+    std::uint64_t cells = cells_of(b);
+    for (std::uint64_t skipped = i - before_block(b); skipped != 0; --skipped) cells &= cells - 1;
+    return place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells)));
+  }
+
+  /// The position of remaining number i.
+  [[nodiscard]] constexpr std::uint64_t left(std::uint64_t i) const noexcept {
+    if (m_ == 0) return i;
+    std::uint64_t b = blocks_ == 1 ? 0 : std::min((i + multiply_high(i, over_)) >> block_bits(), blocks_ - 1);
+    while (left_before_block(b) > i) --b;
+    while (left_before_block(b + 1) <= i) ++b;
+    std::uint64_t at = begin_of(b) + (i - left_before_block(b));
+    for (std::uint64_t cells = cells_of(b); cells != 0; cells &= cells - 1) {
+      if (place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells))) > at) break;
+      ++at;
+    }
+    return at;
+  }
+
+  [[nodiscard]] constexpr bool is_chosen(std::uint64_t at) const noexcept {
+    if (m_ == 0) return false;
+    const std::uint64_t b = at >> block_bits();
+    const auto cell = static_cast<std::uint32_t>((at - begin_of(b)) >> cell_bits_);
+    return (cells_of(b) >> cell & 1) != 0 && place_in(b, cell) == at;
+  }
+
+  /// How many choices are below a position, which may be n.
+  [[nodiscard]] constexpr std::uint64_t chosen_before(std::uint64_t at) const noexcept {
+    if (m_ == 0) return 0;
+    if (at >= n_) return m_;
+    const std::uint64_t b = at >> block_bits();
+    const auto cell = static_cast<std::uint32_t>((at - begin_of(b)) >> cell_bits_);
+    const std::uint64_t cells = cells_of(b);
+    const std::uint64_t below = cells & ((std::uint64_t{1} << cell) - 1);
+    const bool own = (cells >> cell & 1) != 0 && place_in(b, cell) < at;
+    return before_block(b) + static_cast<std::uint64_t>(std::popcount(below)) + (own ? 1 : 0);
+  }
+
+ private:
+  [[nodiscard]] constexpr std::uint32_t block_bits() const noexcept { return 6 + cell_bits_; }
+  [[nodiscard]] constexpr std::uint64_t begin_of(std::uint64_t b) const noexcept { return b << block_bits(); }
+
+  /// How many choices are in the blocks below b.
+  [[nodiscard]] constexpr std::uint64_t before_block(std::uint64_t b) const noexcept {
+    if (b >= blocks_) return m_;
+    const std::uint64_t low = b * part_;
+    return b * whole_ + multiply_high(b, part_) + (low + start_ < low ? 1 : 0);
+  }
+  [[nodiscard]] constexpr std::uint64_t left_before_block(std::uint64_t b) const noexcept {
+    return (b >= blocks_ ? n_ : begin_of(b)) - before_block(b);
+  }
+
+  /// The cells of a block that contain a choice.
+  [[nodiscard]] constexpr std::uint64_t cells_of(std::uint64_t b) const noexcept {
+    const std::uint64_t count = before_block(b + 1) - before_block(b);
+    const std::uint64_t length = std::min(n_ - begin_of(b), std::uint64_t{64} << cell_bits_);
+    const std::uint64_t cells = ((length - 1) >> cell_bits_) + 1;
+    const std::uint64_t stream = mix64(key_ + b);
+    std::uint64_t mask = 0;
+    for (std::uint64_t t = cells - count; t < cells; ++t) {
+      const std::uint64_t drawn = std::uint64_t{1} << multiply_high(mix64(stream + t), t + 1);
+      mask |= (mask & drawn) == 0 ? drawn : std::uint64_t{1} << t;
+    }
+    return mask;
+  }
+  [[nodiscard]] constexpr std::uint64_t place_in(std::uint64_t b, std::uint32_t cell) const noexcept {
+    const std::uint64_t begin = begin_of(b) + (std::uint64_t{cell} << cell_bits_);
+    if (cell_bits_ == 0) return begin;
+    const std::uint64_t length = std::min(n_ - begin, std::uint64_t{1} << cell_bits_);
+    return begin + multiply_high(mix64(~key_ + (b << 6 | cell)), length);
+  }
+
+  std::uint64_t n_ = 0, m_ = 0, key_ = 0;
+  std::uint64_t blocks_ = 1;
+  std::uint64_t whole_ = 0, part_ = 0, start_ = 0;  // a block's share, and where the running sum starts
+  std::uint64_t to_block_ = 0, over_ = 0;           // for the first guess of a choice's block
+  std::uint32_t cell_bits_ = 0;
+};
+
 struct split_bound {
   std::uint64_t epoch = 0;
   detail::spread_choice choice;

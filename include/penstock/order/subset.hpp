@@ -4,6 +4,8 @@
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
 
+#include <compare>
+
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -22,22 +24,15 @@ concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_
                              (!std::is_arithmetic_v<Value> && !std::is_arithmetic_v<Operand>);
 
 template <class Value, class Operand>
-[[nodiscard]] bool same_operand(const Value& value, const Operand& wanted) {
+[[nodiscard]] std::partial_ordering compare_operand(const Value& value, const Operand& wanted) {
   if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_equal(+value, +wanted);  // + turns a char into a number
+    return std::cmp_less(+value, +wanted)    ? std::partial_ordering::less  // + turns a char into a number
+           : std::cmp_equal(+value, +wanted) ? std::partial_ordering::equivalent
+                                             : std::partial_ordering::greater;
   else if constexpr (std::is_arithmetic_v<Value>)
-    return static_cast<double>(value) == static_cast<double>(wanted);
+    return static_cast<double>(value) <=> static_cast<double>(wanted);
   else
-    return std::string_view(value) == std::string_view(wanted);
-}
-template <class Value, class Operand>
-[[nodiscard]] bool less_operand(const Value& value, const Operand& wanted) {
-  if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_less(+value, +wanted);
-  else if constexpr (std::is_arithmetic_v<Value>)
-    return static_cast<double>(value) < static_cast<double>(wanted);
-  else
-    return std::string_view(value) < std::string_view(wanted);
+    return std::string_view(value) <=> std::string_view(wanted);
 }
 
 template <class Operand>
@@ -63,9 +58,8 @@ class one_of_these {
   template <class Value>
     requires detail::comparable_operand<Value, Operand>
   [[nodiscard]] bool operator()(const Value& value) const {
-    for (const Operand& one : wanted_)
-      if (detail::same_operand(value, one)) return true;
-    return false;
+    return std::ranges::any_of(wanted_,
+                               [&](const Operand& one) { return detail::compare_operand(value, one) == 0; });
   }
   [[nodiscard]] std::string describe() const {
     if (wanted_.size() == 1) return detail::operand_text(wanted_[0]);
@@ -89,8 +83,7 @@ class between_these {
   template <class Value>
     requires(detail::comparable_operand<Value, Low> && detail::comparable_operand<Value, High>)
   [[nodiscard]] bool operator()(const Value& value) const {
-    return value == value && !detail::less_operand(value, low_) &&
-           (detail::less_operand(value, high_) || detail::same_operand(value, high_));
+    return !(detail::compare_operand(value, low_) < 0) && detail::compare_operand(value, high_) <= 0;
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"from ", detail::operand_text(low_), " to ", detail::operand_text(high_)});
@@ -117,17 +110,12 @@ class compared_with {
   template <class Value>
     requires detail::comparable_operand<Value, Operand>
   [[nodiscard]] bool operator()(const Value& value) const {
-    const bool less = detail::less_operand(value, other_), same = detail::same_operand(value, other_);
-    if constexpr (How == comparison::differ)
-      return !same;
-    else if constexpr (How == comparison::less)
-      return less;
-    else if constexpr (How == comparison::at_most)
-      return less || same;
-    else if constexpr (How == comparison::greater)
-      return value == value && other_ == other_ && !less && !same;
-    else
-      return value == value && other_ == other_ && !less;
+    const std::partial_ordering is = detail::compare_operand(value, other_);
+    return How == comparison::differ    ? is != 0
+           : How == comparison::less    ? is < 0
+           : How == comparison::at_most ? is <= 0
+           : How == comparison::greater ? is > 0
+                                        : is >= 0;
   }
   [[nodiscard]] std::string describe() const {
     constexpr std::string_view words[] = {"other than ", "less than ", "at most ", "greater than ",
@@ -167,27 +155,23 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// For `subset`: values other than this one, and NaN. Otherwise compares as `equals` does.
+/// For `subset`: values other than this one, NaN among them; less than it, and so on. Compare as `equals`.
 template <detail::operand T>
 [[nodiscard]] auto differs_from(const T& value) {
   return detail::compared<comparison::differ>(value);
 }
-/// For `subset`: values less than this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto less_than(const T& value) {
   return detail::compared<comparison::less>(value);
 }
-/// For `subset`: values less than or equal to this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto at_most(const T& value) {
   return detail::compared<comparison::at_most>(value);
 }
-/// For `subset`: values greater than this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto greater_than(const T& value) {
   return detail::compared<comparison::greater>(value);
 }
-/// For `subset`: values greater than or equal to this one; compares as `equals` does.
 template <detail::operand T>
 [[nodiscard]] auto at_least(const T& value) {
   return detail::compared<comparison::at_least>(value);
@@ -237,6 +221,9 @@ template <sample_values Values, class Keep>
       [&](std::uint64_t i) { return same_until(values, i); }));
 }
 
+}  // namespace detail
+
+namespace detail {
 struct subset_fn {
   template <sample_values Values, class Predicate>
   [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
@@ -249,8 +236,8 @@ struct subset_fn {
       std::string says = "a function";
       if constexpr (requires { keep.describe(); }) says = keep.describe();
       std::string what = values.describe();
-      std::string line = text({"subset(", what, ": ", says, ")"});
-      return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+      std::string line = detail::text({"subset(", what, ": ", says, ")"});
+      return {detail::kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
     } else {
       return {nullptr, 0, {}, {}};  // so that this is the only error
     }
@@ -272,8 +259,7 @@ struct subset_fn {
 /// neighbours if that is less. A position costs a look-up; with runs, one that is logarithmic in their
 /// number.
 ///
-/// The fingerprint of the sequence covers which samples are kept: a state from a different predicate that
-/// keeps the same samples fits.
+/// A state from a different predicate that keeps the same samples fits.
 /// Throws `error(errc::argument)` when the plan is opened: for values of a different dataset or a different
 /// number of samples, and if positions change from epoch to epoch. Thread-safe.
 ///

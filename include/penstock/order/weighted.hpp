@@ -3,10 +3,101 @@
 
 #include <penstock/core/any_seed.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/order/detail/running_weights.hpp>
+#include <penstock/order/detail/fraction.hpp>
+#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/sample_list.hpp>
 
+#include <cmath>
+
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The running sums of whole-number weights. The range of draws is cut into about as many stretches as
+/// there are positions, and the first position of each is stored, so that a search is short and local in
+/// memory.
+class running_weights {
+ public:
+  explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total)
+      : before_(std::move(before)), total_(total), firsts_(before_.size()) {
+    while (total_ >> shift_ > before_.size()) ++shift_;
+    std::uint64_t at = 0;
+    for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
+      while (at + 1 < before_.size() && before_[detail::to_size(at + 1)] <= stretch << shift_) ++at;
+      firsts_.add(at);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return before_.size(); }
+  [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
+  /// The position whose share of the total contains `drawn`, which must be below the total.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t drawn) const noexcept {
+    const std::uint64_t stretch = drawn >> shift_, first = firsts_[stretch];
+    return first + last_not_above(before_.data() + first, firsts_[stretch + 1] - first + 1, drawn);
+  }
+
+ private:
+  std::vector<std::uint64_t> before_;  // by position: the sum of the weights below it
+  std::uint64_t total_;
+  packed_numbers firsts_;
+  std::uint32_t shift_ = 0;
+};
+
+/// The running weights of the positions before a stage, checked, with a sum below 2^63. Floating-point
+/// weights are scaled so that it is below 2^62.
+template <sample_values Values>
+[[nodiscard]] shared<const running_weights> run_up(const Values& values, const order_input& in) {
+  using value_type = typename Values::value_type;
+  constexpr bool floating = std::is_floating_point_v<value_type>;
+  const source_places& places = *in.places;
+  const auto refuse = [&](std::string_view why) {
+    throw error(errc::argument, {"the weights of ", values.describe(), why}).in_stage("weighted");
+  };
+  const auto refuse_one = [&](std::uint64_t sample, std::string_view weight) {
+    throw error(errc::argument, {"the weight of sample ", sample, " of ", values.describe(), " is ", weight,
+                                 "; weights are 0 or positive numbers"})
+        .in_stage("weighted");
+  };
+  [[maybe_unused]] double sum = 0, first = 1, second = 1;  // the scale is two factors that a double can hold
+  for (std::uint64_t i = 0; i < in.size; ++i) {
+    const value_type w = values[places(i)];
+    if constexpr (floating) {
+      if (!(w >= 0) || w - w != 0) refuse_one(places(i), fraction_text(static_cast<double>(w)));
+      sum += static_cast<double>(w);
+    } else if constexpr (std::is_signed_v<value_type>) {
+      if (w < 0) refuse_one(places(i), std::to_string(w));
+    }
+  }
+  if constexpr (floating) {
+    if (!(sum - sum == 0)) refuse(" add up to more than a double holds; divide them all by a constant");
+    // Multiplying by a power of two loses no digits except those below 1.
+    const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
+    first = std::ldexp(1.0, (62 - exponent) / 2);
+    second = std::ldexp(1.0, 62 - exponent - (62 - exponent) / 2);
+  }
+  std::uint64_t total = 0;
+  std::vector<std::uint64_t> before;
+  before.reserve(detail::to_size(in.size));
+  for (std::uint64_t i = 0; i < in.size; ++i) {
+    const value_type w = values[places(i)];
+    std::uint64_t weight = 0;
+    if constexpr (floating)
+      weight = std::max<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(w) * first * second),
+                                       static_cast<double>(w) > 0 ? 1 : 0);
+    else
+      weight = static_cast<std::uint64_t>(w);
+    if (weight >= (std::uint64_t{1} << 63) - total)
+      refuse(" add up to 2^63 or more; divide them all by a constant");
+    before.push_back(total);
+    total += weight;
+  }
+  if (total == 0 && in.size != 0)
+    refuse(" are all 0, so there is nothing to draw; give at least one that is not");
+  return shared<const running_weights>(
+      new const running_weights(std::move(before), std::max<std::uint64_t>(1, total)));
+}
+
+}  // namespace detail
 
 /// The options of `weighted`.
 struct weighted_options {

@@ -10,8 +10,8 @@ namespace penstock::inline v0_1 {
 
 /// Options of `world::from_environment`.
 struct world_options {
-  /// The number of processes in the world, for launchers that give a rank but no size; the variable
-  /// PENSTOCK_WORLD_SIZE has the same effect. If the launcher gives a size, the two must agree.
+  /// The number of processes in the world, for launchers that give a rank but no size, as the variable
+  /// PENSTOCK_WORLD_SIZE. If the launcher gives a size, the two must agree.
   std::optional<std::uint64_t> size = {};
   /// Counts the tasks of a Slurm job array as ranks too, each with all the ranks of its own world. Use this
   /// for work that can be divided into independent parts, such as indexing shards: the tasks of an array may
@@ -22,11 +22,10 @@ struct world_options {
 /// The processes that take part in the run, and which of them this one is.
 ///
 /// `rank` and `size` count those that get different samples, which are the processes unless ranks are
-/// replicated; `local_rank` and `local_size` count the processes on this machine; `node` and `nodes` count
-/// the machines. If a launcher does not name the node, ranks are assumed to fill one machine after another.
-/// `launcher` names the source of the numbers. `replica` and `replicas` count the processes that get the
-/// samples of this rank.
-/// A value type. docs/worlds.md describes the launchers, their traps, and how to use MPI.
+/// replicated: `replica` and `replicas` count those that get the samples of this rank. `local_rank` and
+/// `local_size` count the processes on this machine; `node` and `nodes` count the machines. If a launcher
+/// does not name the node, ranks are assumed to fill one machine after another. `launcher` names the source
+/// of the numbers. docs/worlds.md describes the launchers, their traps, and how to use MPI.
 ///
 ///     const auto here = world::from_environment();
 ///     auto loader = source | shuffle(seed(7)) | shard(here) | batch(256);

@@ -13,15 +13,13 @@
 #include <boost/lockfree/queue.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
-/// Finished blocks on their way to the consumer, in a queue of Boost.Lockfree.
+/// Finished blocks on their way to the consumer, in a queue of Boost.Lockfree; see `block_delivery`.
 ///
 /// Workers push the number of a block that is finished; the consumer pops numbers in the order in which
 /// blocks were finished, and remembers them. The queue does not block. A counter is incremented after every
@@ -37,18 +35,15 @@ class lockfree_delivery {
   lockfree_delivery(std::size_t blocks, unsigned spins)
       : blocks_(blocks), spins_(spins), queue_(blocks + spare_nodes), finished_(blocks, none) {}
 
-  /// A worker: block s is finished.
   void put(std::uint64_t s) noexcept {
     while (!queue_.bounded_push(s)) std::this_thread::yield();
     raise();
   }
-  /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) noexcept {
     std::uint64_t finished;
     while (queue_.pop(finished)) finished_[place(finished)] = finished;
     return finished_[place(s)] == s;
   }
-  /// Consumer: waits for block s; false if stopped.
   [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept {
     for (unsigned i = 0; i < spins_; ++i) {
       if (stop_.load(std::memory_order_relaxed)) return false;
@@ -62,7 +57,6 @@ class lockfree_delivery {
       count_.wait(seen, std::memory_order_seq_cst);
     }
   }
-  /// Ends the wait, now and later. Any thread, any number of times.
   void stop() noexcept {
     stop_.store(true, std::memory_order_seq_cst);
     raise();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
@@ -13,11 +12,8 @@
 #include <penstock/run/state.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -450,28 +446,20 @@ template <class Source, class... Stages, class... Options>
 
 /// Iterates over one epoch of a plan, in its own run.
 template <class Plan>
-class pass_iterator {
- public:
-  using iterator_concept = std::input_iterator_tag;
-  using value_type = typename run<Plan>::value_type;
-  using difference_type = std::ptrdiff_t;
+class pass_iterator : public run<Plan>::iterator {
+  using basis = typename run<Plan>::iterator;
 
+ public:
   pass_iterator(std::unique_ptr<run<Plan>> owned, std::uint64_t epoch)
-      : run_(std::move(owned)), at_(run_->epoch(epoch).begin()) {}
-  [[nodiscard]] value_type& operator*() const { return *at_; }
-  [[nodiscard]] value_type* operator->() const { return std::addressof(*at_); }
+      : basis(owned->epoch(epoch).begin()), run_(std::move(owned)) {}
   pass_iterator& operator++() {
-    ++at_;
+    basis::operator++();
     return *this;
   }
-  void operator++(int) { ++at_; }
-  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) {
-    return it.at_ == std::default_sentinel;
-  }
+  void operator++(int) { basis::operator++(); }
 
  private:
   std::unique_ptr<run<Plan>> run_;
-  typename run<Plan>::iterator at_;
 };
 
 /// One pass over an epoch of a plan: what `plan.epoch(e)` returns. Each loop over it opens the plan.

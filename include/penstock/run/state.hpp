@@ -5,7 +5,6 @@
 #include <penstock/core/mistake.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

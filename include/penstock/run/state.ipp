@@ -8,7 +8,6 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 
-#include <cstddef>
 #include <initializer_list>
 
 namespace penstock::inline v0_1 {

@@ -7,7 +7,6 @@
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/records/shard_stream.hpp>
 #include <penstock/source/tables/ipc_batches.hpp>
-#include <penstock/source/tables/table_source.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 namespace penstock::inline v0_1 {
@@ -54,7 +53,7 @@ class arrow_ipc_source : public detail::table_source<arrow_ipc_source<Storage>, 
       : arrow_ipc_source::table_source(std::move(where)), options_(options), unpack_(unpack) {}
 
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(this->table(), used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
+    return reader(this->table(), used, detail::batch_limits{options_.keep, options_.limit}, unpack_);
   }
 
  private:
@@ -72,10 +71,8 @@ class arrow_ipc_source : public detail::table_source<arrow_ipc_source<Storage>, 
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
 /// split, and of what `save_to_disk` wrote those that `state.json` lists; or any storage, whose objects are
-/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. The columns are
-/// those of all files, in any order: one that a file lacks, or has with the type null, is null there; texts
-/// may have any encoding; numbers widen to the smallest type that holds all values exactly, times to the
-/// finer unit. As template arguments the unpackers for compressed batches.
+/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. The columns of
+/// files are joined as `parquet` does. As template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,

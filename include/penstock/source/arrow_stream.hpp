@@ -41,19 +41,7 @@ class arrow_stream_source : public opens_as_plan<arrow_stream_source> {
   static constexpr std::string_view source_name = "arrow_stream";
   static constexpr bool seekable = true;
 
-  class reader {
-   public:
-    explicit reader(detail::arrow_stream_maker maker)
-        : rows_(std::make_unique<detail::arrow_stream_reader>(std::move(maker))) {}
-    [[nodiscard]] bool next(element& e) { return rows_->next(e); }
-    void rewind(std::uint64_t) { rows_->rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept { return rows_->mark(); }
-    /// Reads past the batches and rows already delivered.
-    void seek(std::uint64_t, source_mark place) { rows_->seek(place); }
-
-   private:
-    std::unique_ptr<detail::arrow_stream_reader> rows_;
-  };
+  using reader = detail::arrow_stream_reader;
 
   explicit arrow_stream_source(detail::arrow_stream_maker maker) : maker_(std::move(maker)) {}
 

@@ -3,8 +3,6 @@
 
 #include <penstock/source/joined/joined_source.hpp>
 
-#include <algorithm>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -14,7 +12,7 @@ namespace detail {
 struct concat_starts {
   std::vector<std::uint64_t> firsts{0}, starts{0};
 };
-[[nodiscard, gnu::cold]] inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
+[[nodiscard]] inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
   constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
   concat_starts made;
   for (std::size_t k = 0; k < sources.size(); ++k) {
@@ -87,21 +85,18 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    using wrong = typename wrong_join<Args...>::type;
-    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
-    } else if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
-    } else {
-      using facts = elements_of<pack<plan_for<Args>...>>;
-      if constexpr (!facts::same) {
-        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-        return ill_formed{};
-      } else {
-        return concat_source(joined(make_pack(as_plan(args)...)));
-      }
-    }
+    return unless_wrong<typename wrong_join<Args...>::type>(
+        [](const auto&... given) {
+          const auto plans = make_pack(as_plan(given)...);
+          using facts = elements_of<std::remove_const_t<decltype(plans)>>;
+          if constexpr (!facts::same) {
+            mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+            return ill_formed{};
+          } else {
+            return concat_source(joined(plans));
+          }
+        },
+        args...);
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {

@@ -2,13 +2,9 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/part.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 
-#include <concepts>
-#include <string>
-#include <string_view>
 #include <vector>
 
 /// The interface of a dataset. A *source* is a value that is part of a plan: it is cheap to copy (anything

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/pack.hpp>
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/dali_index.hpp>
 #include <penstock/source/dataset_format.hpp>
@@ -22,14 +20,6 @@
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
 
 /// The formats that `dataset` knows without a further header.
 namespace penstock::inline v0_1 {
@@ -54,7 +44,6 @@ struct stored_tokens {
 [[nodiscard]] bool is_ffcv(const listed_files& some);
 [[nodiscard]] bool is_npy(const listed_files& some);
 [[nodiscard]] bool is_npz(const listed_files& some);
-[[nodiscard]] bool is_image(const listed_files& some);
 [[nodiscard]] format_fit look_for_tokens(const dataset_listing& there);
 [[nodiscard]] format_fit look_for_lines(const dataset_listing& there);
 [[nodiscard]] std::vector<std::string> paths_of_arrow(const dataset_listing& there);

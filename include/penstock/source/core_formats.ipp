@@ -4,9 +4,7 @@
 #include <penstock/source/core_formats.hpp>
 
 #include <penstock/codec/layouts/npy_header.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/rows/zip_directory.hpp>
 #include <penstock/source/tar/tar_header.hpp>
@@ -23,6 +21,46 @@ template <class T>
 T number_in(const listed_files& some, std::size_t at) {
   return at + sizeof(T) <= some.head.size() ? load_little<T>(bytes_of(some.head).data() + at) : T{};
 }
+
+/// Whether the bytes are text: UTF-8 without control characters other than white space. A character may be
+/// cut at the end.
+inline bool is_text(const listed_files& some) {
+  const std::string_view head = some.head;
+  for (std::size_t i = 0; i < head.size();) {
+    const auto c = static_cast<unsigned char>(head[i]);
+    if (c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') return false;
+    const std::size_t more = c < 0x80 ? 0 : c < 0xc2 ? 9 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 9;
+    if (more == 9) return false;
+    for (std::size_t k = 1; k <= more && i + k < head.size(); ++k)
+      if ((static_cast<unsigned char>(head[i + k]) & 0xc0) != 0x80) return false;
+    i += more + 1;
+  }
+  return !head.empty();
+}
+
+inline bool is_json_lines(const listed_files& some) {
+  if (!is_text(some)) return false;
+  const std::string_view head = some.head;
+  if (!head.starts_with('{') && !head.starts_with('[')) return false;
+  const bool named = some.ending == ".jsonl" || some.ending == ".ndjson";
+  const std::size_t end = head.find('\n');
+  if (end == head.npos) return named;
+  const char last = head.starts_with('{') ? '}' : ']';
+  const std::string_view first = head.substr(0, end - (end > 1 && head[end - 1] == '\r' ? 1 : 0));
+  if (!first.ends_with(last)) return false;
+  return named || (end + 1 < head.size() && head[end + 1] == head[0]);
+}
+
+inline bool is_named_text(const listed_files& some) {
+  return is_json_lines(some) || (is_text(some) && (some.ending == ".txt" || some.ending == ".text"));
+}
+
+inline bool is_llmc(const listed_files& some) {
+  const auto magic = number_in<std::uint32_t>(some, 0), version = number_in<std::uint32_t>(some, 4);
+  return (magic == 20240520 && version == 1) || (magic == 20240801 && version == 7);
+}
+
+inline bool is_megatron(const listed_files& some) { return some.begins({"MMIDIDX\0\0", 9}); }
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {
   const bytes_view head = bytes_of(some.head);
@@ -55,24 +93,11 @@ PENSTOCK_INLINE bool is_npz(const listed_files& some) {
   return name.ends_with(".npy");
 }
 
-PENSTOCK_INLINE bool is_image(const listed_files& some) {
+inline bool is_image(const listed_files& some) {
   const std::string_view known = known_format(bytes_of(some.head));
   constexpr std::string_view images[] = {"a JPEG image", "a PNG image",   "a WebP image",
                                          "a GIF image",  "an AVIF image", "a TIFF image"};
   return std::ranges::find(images, known) != std::end(images);
-}
-
-PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
-  // The names of Hugging Face's files say which belong together, and how many there are.
-  const auto named = [](const listed_files& some) { return some.ending == ".arrow" && is_arrow(some); };
-  if (there.is_folder() && there.fit_of(named) != format_fit::none) return arrow_paths(there.path());
-  return there.paths_of(&is_arrow);
-}
-
-inline bool is_megatron(const listed_files& some) { return some.begins({"MMIDIDX\0\0", 9}); }
-inline bool is_llmc(const listed_files& some) {
-  const auto magic = number_in<std::uint32_t>(some, 0), version = number_in<std::uint32_t>(some, 4);
-  return (magic == 20240520 && version == 1) || (magic == 20240801 && version == 7);
 }
 
 PENSTOCK_INLINE format_fit look_for_tokens(const dataset_listing& there) {
@@ -83,6 +108,27 @@ PENSTOCK_INLINE format_fit look_for_tokens(const dataset_listing& there) {
                                                                        : format_fit::none;
 }
 
+PENSTOCK_INLINE format_fit look_for_lines(const dataset_listing& there) {
+  if (there.is_folder()) {
+    // Descriptions of other datasets are text, too.
+    const bool others = std::any_of(there.files().begin(), there.files().end(),
+                                    [](const listed_files& some) { return !is_text(some); });
+    return !others && there.folders().empty() && there.fit_of(&is_named_text) != format_fit::none
+               ? format_fit::layout
+               : format_fit::none;
+  }
+  if (there.fit_of(&is_json_lines) != format_fit::none) return format_fit::content;
+  const auto is_plain = [](const listed_files& some) { return is_text(some) && some.ending != ".json"; };
+  return there.fit_of(is_plain) != format_fit::none ? format_fit::layout : format_fit::none;
+}
+
+PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
+  // The names of Hugging Face's files say which belong together, and how many there are.
+  const auto named = [](const listed_files& some) { return some.ending == ".arrow" && is_arrow(some); };
+  if (there.is_folder() && there.fit_of(named) != format_fit::none) return arrow_paths(there.path());
+  return there.paths_of(&is_arrow);
+}
+
 PENSTOCK_INLINE std::vector<std::string> paths_of_tokens(const dataset_listing& there) {
   std::vector<std::string> paths = there.paths_of(&is_llmc);
   if (!paths.empty()) return paths;
@@ -91,6 +137,16 @@ PENSTOCK_INLINE std::vector<std::string> paths_of_tokens(const dataset_listing& 
     paths.push_back(index);
   }
   return paths;
+}
+
+PENSTOCK_INLINE std::vector<std::string> paths_of_lines(const dataset_listing& there) {
+  return there.is_folder() ? there.paths_of(&is_named_text) : there.paths_of(&is_text);
+}
+
+PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lines_options options) {
+  if (!there.is_folder() && there.fit_of(&is_json_lines) != format_fit::none && !options.skip_blank)
+    options.skip_blank = true;
+  return options;
 }
 
 PENSTOCK_INLINE stored_tokens tokens_at(const dataset_listing& there) {
@@ -113,13 +169,9 @@ PENSTOCK_INLINE stored_tokens tokens_at(const dataset_listing& there) {
 PENSTOCK_INLINE npy_type npy_type_at(const dataset_listing& there) {
   for (const listed_files& some : there.files()) {
     if (!is_npy(some)) continue;
-    try {
-      const npy_header header = read_npy_header(bytes_of(some.head));
-      return {header.kind, header.item_size};
-    } catch (error& e) {
-      e.in_file(some.paths.front());
-      throw;
-    }
+    const npy_header header =
+        in_file(some.paths.front(), [&] { return read_npy_header(bytes_of(some.head)); });
+    return {header.kind, header.item_size};
   }
   return {'?', 0};
 }
@@ -141,62 +193,6 @@ PENSTOCK_INLINE std::string npz_array_at(session_view session, std::uint64_t siz
                                ": name one, as in dataset(path, npz_rows_format<>{.array = \"",
                                arrays.empty() ? "x" : arrays.front(),
                                "\"}), or join several with zip<...>(npz_rows<...>(...), ...)"});
-}
-
-/// Whether the bytes are text: UTF-8 without control characters other than white space. A character may be
-/// cut at the end.
-inline bool is_text(const listed_files& some) {
-  const std::string_view head = some.head;
-  for (std::size_t i = 0; i < head.size();) {
-    const auto c = static_cast<unsigned char>(head[i]);
-    if (c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') return false;
-    const std::size_t more = c < 0x80 ? 0 : c < 0xc2 ? 9 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 9;
-    if (more == 9) return false;
-    for (std::size_t k = 1; k <= more && i + k < head.size(); ++k)
-      if ((static_cast<unsigned char>(head[i + k]) & 0xc0) != 0x80) return false;
-    i += more + 1;
-  }
-  return !head.empty();
-}
-
-inline bool is_json_lines(const listed_files& some) {
-  if (!is_text(some)) return false;
-  const std::string_view head = some.head;
-  if (!head.starts_with('{') && !head.starts_with('[')) return false;
-  const bool named = some.ending == ".jsonl" || some.ending == ".ndjson";
-  const std::size_t end = head.find('\n');
-  if (end == head.npos) return named;
-  const char last = head.starts_with('{') ? '}' : ']';
-  const std::string_view first = head.substr(0, end - (end > 1 && head[end - 1] == '\r' ? 1 : 0));
-  if (!first.ends_with(last)) return false;
-  return named || (end + 1 < head.size() && head[end + 1] == head[0]);
-}
-inline bool is_named_text(const listed_files& some) {
-  return is_json_lines(some) || (is_text(some) && (some.ending == ".txt" || some.ending == ".text"));
-}
-
-PENSTOCK_INLINE format_fit look_for_lines(const dataset_listing& there) {
-  if (there.is_folder()) {
-    // Descriptions of other datasets are text, too.
-    const bool others = std::any_of(there.files().begin(), there.files().end(),
-                                    [](const listed_files& some) { return !is_text(some); });
-    return !others && there.folders().empty() && there.fit_of(&is_named_text) != format_fit::none
-               ? format_fit::layout
-               : format_fit::none;
-  }
-  if (there.fit_of(&is_json_lines) != format_fit::none) return format_fit::content;
-  const auto is_plain = [](const listed_files& some) { return is_text(some) && some.ending != ".json"; };
-  return there.fit_of(is_plain) != format_fit::none ? format_fit::layout : format_fit::none;
-}
-
-PENSTOCK_INLINE std::vector<std::string> paths_of_lines(const dataset_listing& there) {
-  return there.is_folder() ? there.paths_of(&is_named_text) : there.paths_of(&is_text);
-}
-
-PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lines_options options) {
-  if (!there.is_folder() && there.fit_of(&is_json_lines) != format_fit::none && !options.skip_blank)
-    options.skip_blank = true;
-  return options;
 }
 
 }  // namespace detail

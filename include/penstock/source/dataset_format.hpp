@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/named_split.hpp>
 #include <penstock/core/pack.hpp>
@@ -9,12 +8,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <concepts>
-#include <string>
-#include <type_traits>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -3,8 +3,6 @@
 
 #include <penstock/source/dataset_format.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/packed_format.hpp>
 #include <penstock/source/files/split_files.hpp>
@@ -14,7 +12,6 @@
 
 #include <fnmatch.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <unordered_map>
@@ -113,16 +110,18 @@ PENSTOCK_INLINE bool index_has(const dataset_listing& there, std::string_view ke
   return head.starts_with('{') && head.find(text({"\"", key, "\""})) != head.npos;
 }
 
+// Whether `is` holds for any of the paths.
+template <class Is>
+bool any_path(std::span<const listed_files> all, const Is& is) {
+  return std::ranges::any_of(all,
+                             [&](const listed_files& some) { return std::ranges::any_of(some.paths, is); });
+}
+
 PENSTOCK_INLINE bool has_iceberg_metadata(const dataset_listing& there) {
-  const auto any = [](const dataset_listing& all, auto&& is) {
-    return std::any_of(all.files().begin(), all.files().end(), [&](const listed_files& some) {
-      return std::any_of(some.paths.begin(), some.paths.end(), is);
-    });
-  };
   // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too.
   const auto is = [&](std::string_view path) { return is_iceberg_metadata(path, there.is_storage()); };
-  if (there.is_storage()) return any(there, is);
-  return there.has_folder("metadata") && any(there.below("metadata"), is);
+  if (there.is_storage()) return any_path(there.files(), is);
+  return there.has_folder("metadata") && any_path(there.below("metadata").files(), is);
 }
 
 /// What to write for well-known files whose format was not among those to look for.
@@ -131,10 +130,9 @@ PENSTOCK_INLINE std::string advice_for(const dataset_listing& there,
   struct known {
     std::string_view format, header, component;
     bool (*is)(const dataset_listing&);
+    bool (*is_file)(const listed_files&) = nullptr;
   };
-  const auto any = [](const dataset_listing& all, auto&& is) {
-    return std::any_of(all.files().begin(), all.files().end(), is);
-  };
+  const auto any = [&](auto&& is) { return std::ranges::any_of(there.files(), is); };
   static constexpr known formats[] = {
       {"mds", "mds", "json", [](const dataset_listing& all) { return index_has(all, "shards"); }},
       {"litdata", "litdata", "json", [](const dataset_listing& all) { return index_has(all, "chunks"); }},
@@ -142,19 +140,15 @@ PENSTOCK_INLINE std::string advice_for(const dataset_listing& there,
       {"delta", "delta", "arrow", [](const dataset_listing& all) { return all.has_folder("_delta_log"); }},
       {"iceberg", "iceberg", "arrow", &has_iceberg_metadata},
   };
-  struct by_files {
-    std::string_view format, header, component;
-    bool (*is)(const listed_files&);
-  };
-  static constexpr by_files of_files[] = {
-      {"parquet", "parquet", "arrow", [](const listed_files& one) { return one.begins("PAR1"); }},
-      {"tfrecord", "tfrecord", "tfrecord",
+  static constexpr known of_files[] = {
+      {"parquet", "parquet", "arrow", nullptr, [](const listed_files& one) { return one.begins("PAR1"); }},
+      {"tfrecord", "tfrecord", "tfrecord", nullptr,
        [](const listed_files& one) { return one.ending.find("tfrecord") != one.ending.npos; }},
-      {"safetensors_rows", "safetensors", "json",
+      {"safetensors_rows", "safetensors", "json", nullptr,
        [](const listed_files& one) {
          return one.head.size() > 8 && one.head[8] == '{' && one.head[7] == '\0';
        }},
-      {"idx_gz", "idx_gz", "gzip",
+      {"idx_gz", "idx_gz", "gzip", nullptr,
        [](const listed_files& one) {
          return one.begins("\x1f\x8b") && one.paths.front().find("idx") != std::string::npos;
        }},
@@ -163,12 +157,12 @@ PENSTOCK_INLINE std::string advice_for(const dataset_listing& there,
     return std::none_of(looked_for.begin(), looked_for.end(),
                         [&](const format_candidate& one) { return one.name == name; });
   };
-  const auto line = [](std::string_view format, std::string_view header, std::string_view component) {
-    return text({"; this looks like ", format, ": include <penstock/source/", header,
-                 ".hpp>, link penstock::", component, " and give dataset ", format, "_format{}"});
+  const auto line = [](const known& one) {
+    return text({"; this looks like ", one.format, ": include <penstock/source/", one.header,
+                 ".hpp>, link penstock::", one.component, " and give dataset ", one.format, "_format{}"});
   };
   for (const known& one : formats)
-    if (is_new(one.format) && one.is(there)) return line(one.format, one.header, one.component);
+    if (is_new(one.format) && one.is(there)) return line(one);
   if (there.is_table()) {
     const table_mark& mark = there.table();
     const bool delta = mark.format == table_format::delta, iceberg = mark.format == table_format::iceberg;
@@ -181,9 +175,9 @@ PENSTOCK_INLINE std::string advice_for(const dataset_listing& there,
     return text(
         {"; it is part of a table: name the table's folder, as in ", called, "(\"", mark.folder, "\")"});
   }
-  for (const by_files& one : of_files)
-    if (is_new(one.format) && any(there, one.is)) return line(one.format, one.header, one.component);
-  if (any(there, [](const listed_files& one) { return one.ending == ".bin"; }))
+  for (const known& one : of_files)
+    if (is_new(one.format) && any(one.is_file)) return line(one);
+  if (any([](const listed_files& one) { return one.ending == ".bin"; }))
     return "; tokens without a header are not recognised: write raw_tokens<std::uint16_t>(path, window)";
   if (there.is_folder() && !there.folders().empty())
     return text({"; if one of its folders is the dataset, name it: \"", there.path(), "/",
@@ -297,9 +291,7 @@ PENSTOCK_INLINE bool dataset_listing::has_folder(std::string_view name) const {
     }
     return false;
   };
-  return is_storage_ && std::any_of(files_.begin(), files_.end(), [&](const listed_files& some) {
-           return std::any_of(some.paths.begin(), some.paths.end(), lies_in_it);
-         });
+  return is_storage_ && detail::any_path(files_, lies_in_it);
 }
 
 PENSTOCK_INLINE dataset_listing dataset_listing::below(std::string_view folder) const {

@@ -2,35 +2,41 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/files/values_file.hpp>
-
-#include <bit>
-#include <concepts>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
 template <class T>
-inline constexpr value_kind kind_of = value_kind::none;
-template <>
-inline constexpr value_kind kind_of<std::int64_t> = value_kind::whole;
-template <>
-inline constexpr value_kind kind_of<std::uint64_t> = value_kind::natural;
-template <>
-inline constexpr value_kind kind_of<double> = value_kind::floating;
-template <>
-inline constexpr value_kind kind_of<std::string> = value_kind::text;
+inline constexpr value_kind kind_of = std::same_as<T, std::int64_t>    ? value_kind::whole
+                                      : std::same_as<T, std::uint64_t> ? value_kind::natural
+                                      : std::same_as<T, double>        ? value_kind::floating
+                                      : std::same_as<T, std::string>   ? value_kind::text
+                                                                       : value_kind::none;
 
-[[nodiscard]] std::string_view spelled(value_kind kind) noexcept;
+[[nodiscard]] inline std::string_view spelled(value_kind kind) noexcept {
+  return enum_name({"nothing", "std::int64_t", "std::uint64_t", "double", "std::string"}, kind);
+}
 
 /// Throws `errc::format` if the file's values are of another kind.
-void check_kind(const values_file& file, value_kind wanted);
+inline void check_kind(const values_file& file, value_kind wanted) {
+  const value_kind kind = file.header().kind;
+  if (kind == wanted) return;
+  throw error(errc::format, {"the derived index has values of ", spelled(kind), " and not of ",
+                             spelled(wanted), "; write derived_index<", spelled(kind), ">"})
+      .in_file(file.path())
+      .at_offset(16);
+}
 
 /// Opens the file, or throws the reason why it could not be opened.
-[[nodiscard]] shared<const values_file> opened_values(const std::string& path);
+[[nodiscard]] inline shared<const values_file> opened_values(const std::string& path) {
+  auto opened = values_file::open(path);
+  if (!opened.file) throw opened.why;
+  return std::move(opened.file);
+}
 
 }  // namespace detail
 
@@ -109,37 +115,4 @@ template <derived_value T>
 
 }  // namespace penstock::inline v0_1
 
-namespace penstock::inline v0_1::detail {
-
-inline std::string_view spelled(value_kind kind) noexcept {
-  switch (kind) {
-    case value_kind::whole:
-      return "std::int64_t";
-    case value_kind::natural:
-      return "std::uint64_t";
-    case value_kind::floating:
-      return "double";
-    case value_kind::text:
-      return "std::string";
-    case value_kind::none:
-      break;
-  }
-  return "nothing";
-}
-
-inline void check_kind(const values_file& file, value_kind wanted) {
-  const value_kind kind = file.header().kind;
-  if (kind == wanted) return;
-  throw error(errc::format, {"the derived index has values of ", spelled(kind), " and not of ",
-                             spelled(wanted), "; write derived_index<", spelled(kind), ">"})
-      .in_file(file.path())
-      .at_offset(16);
-}
-
-inline shared<const values_file> opened_values(const std::string& path) {
-  auto opened = values_file::open(path);
-  if (!opened.file) throw opened.why;
-  return std::move(opened.file);
-}
-
-}  // namespace penstock::inline v0_1::detail
+namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/record.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/folder_files.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -137,7 +121,7 @@ class directory : public opens_as_plan<directory> {
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   /// The names of the classes: label `i` is `classes()[i]`. Every top-level folder is a class, even if no
   /// file was found in it.
-  [[nodiscard]] std::span<const std::string> classes() const noexcept;
+  [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
   /// The path of a sample, relative to the folder.
   [[nodiscard]] std::string_view path(std::uint64_t index) const noexcept {
     return files_->path(detail::to_size(index));

@@ -3,14 +3,14 @@
 
 #include <penstock/source/directory.hpp>
 
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/storage/file_names.hpp>
 
 #include <fcntl.h>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+namespace detail {
 
 PENSTOCK_INLINE void folder_blob::read_into(mutable_bytes into) const {
   if (into.size() != size_)
@@ -33,9 +33,7 @@ PENSTOCK_INLINE bytes_view folder_blob::finish() const {
   return worker_->scratch.view();
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-namespace penstock::inline v0_1 {
+}  // namespace detail
 
 PENSTOCK_INLINE std::string directory::reader::key(std::uint64_t index) const {
   return std::string(files_->path(detail::to_size(checked(index))));
@@ -64,8 +62,6 @@ PENSTOCK_INLINE directory::directory(std::string path, directory_options options
 PENSTOCK_INLINE directory::directory(std::string path, const named_split& which, directory_options options)
     : files_(new const detail::folder_files(
           detail::files_below(std::move(path), std::move(options.extensions), &which))) {}
-
-PENSTOCK_INLINE std::span<const std::string> directory::classes() const noexcept { return files_->classes; }
 
 PENSTOCK_INLINE std::string directory::describe() const {
   return detail::text({"directory(", files_->root, "): ", size(), " files, ", files_->classes.size(),

@@ -7,7 +7,6 @@
 
 #include <penstock/base/name_list.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/source/files/yaml_document.hpp>
 #include <penstock/source/manifest.hpp>
@@ -18,10 +17,7 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <system_error>
 #include <unordered_map>
-#include <unordered_set>
-#include <variant>
 
 namespace penstock::inline v0_1 {
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_kind.hpp>
 #include <penstock/source/tar/foreign_index.hpp>
-
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 

@@ -2,18 +2,11 @@
 #pragma once
 
 #include <penstock/base/prefetch_lines.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/core/strided_view.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
 #include <atomic>
-#include <iterator>
-#include <optional>
 
 namespace penstock::inline v0_1 {
 
@@ -61,6 +54,8 @@ std::uint64_t payload_of(const strided_view<T>& e) {
 /// The indexed source that `from` makes of a random-access range.
 template <detail::sized_random_access Range>
 class from_source : public opens_as_plan<from_source<Range>> {
+  using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;
+
  public:
   using penstock_part = source_tag;
   using element = detail::iterated_value<const Range>;
@@ -108,7 +103,6 @@ class from_source : public opens_as_plan<from_source<Range>> {
     }
 
    private:
-    using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;
     shared<const Range> range_;
   };
 
@@ -144,9 +138,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
         }
       };
       const auto first = std::begin(*range_);
-      const auto last =
-          first +
-          static_cast<std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>>(size());
+      const auto last = first + static_cast<difference>(size());
       add_until_full(first, last);
       add_until_full(std::make_reverse_iterator(last), std::make_reverse_iterator(first));
     }

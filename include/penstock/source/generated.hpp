@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/files/starts.hpp>
+
+#include <algorithm>
 
 namespace penstock::inline v0_1 {
 
@@ -16,6 +15,21 @@ namespace penstock::inline v0_1 {
 template <class F>
 concept sample_generator = std::copy_constructible<F> && (std::invocable<const F&, std::uint64_t> ||
                                                           std::invocable<const F&, std::uint64_t, rng&>);
+
+namespace detail {
+
+/// Checks where shards begin, and shares it; null if there are none.
+[[nodiscard]] inline shared<const std::vector<std::uint64_t>> shared_starts(
+    std::string_view who, std::uint64_t size, std::vector<std::uint64_t> starts) {
+  if (starts.empty()) return nullptr;
+  if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
+      !std::is_sorted(starts.begin(), starts.end()))
+    throw error(errc::argument,
+                {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
+  return shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
+}
+
+}  // namespace detail
 
 /// The source that `generated` makes.
 template <sample_generator F>
@@ -66,7 +80,11 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   /// Covers the size, the seed and the shards. It cannot cover the function: when the function changes,
   /// change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return detail::fingerprint_of_made(source_name, size_, seed_, starts_.get());
+    penstock::fingerprint sum;
+    sum.add(source_name, size_, seed_);
+    if (starts_ != nullptr)
+      for (const std::uint64_t start : *starts_) sum.add(start);
+    return sum.value();
   }
   [[nodiscard]] reader connect() const { return reader(*this); }
 

@@ -9,7 +9,7 @@
 #endif
 
 #include <penstock/source/parquet.hpp>
-#include <penstock/source/tables/iceberg_table.hpp>
+#include <penstock/source/tables/iceberg_files.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/files/sidecar_objects.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

@@ -3,18 +3,21 @@
 
 #include <penstock/source/index_shards.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/records/shard_set.hpp>
 #include <penstock/source/tar/tar_shards.hpp>
 
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <utility>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// The name of a shard's index; the query of a URL, which names show as `?...`, is no part of it.
+PENSTOCK_INLINE std::string index_name(std::string_view shard) {
+  if (shard.ends_with("?...")) shard.remove_suffix(4);
+  return own_index.of(shard);
+}
 
 // Whether the index beside the shard was made for it as it is.
 PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_objects& near) {
@@ -22,12 +25,6 @@ PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_
   const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
   return tables && there.stamp != 0 &&
          object_version{tables->header().shard_size, tables->header().shard_stamp} == there;
-}
-
-// The name of a shard's index; the query of a URL, which names show as `?...`, is no part of it.
-PENSTOCK_INLINE std::string index_name(std::string_view shard) {
-  if (shard.ends_with("?...")) shard.remove_suffix(4);
-  return own_index.of(shard);
 }
 
 PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
@@ -61,4 +58,5 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   return done;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1

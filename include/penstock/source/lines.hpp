@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/named_split.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/text/line_files.hpp>
 #include <penstock/storage/mapped_file.hpp>
-
-#include <limits>
 
 namespace penstock::inline v0_1 {
 
@@ -126,8 +123,7 @@ using line_source = record_files<detail::line_layout, Storage>;
 /// reads one; see `split`. Out: a `std::string_view` of the mapping, which is also a byte element. Lines end
 /// with "\n" or "\r\n", the last line of a file possibly without either; the line end is not part of the
 /// line. In JSON lines, which are known by the files' names, blank lines are no samples, and elsewhere they
-/// are; `skip_blank` decides
-/// for all. An empty file has no samples.
+/// are; `skip_blank` decides for all. An empty file has no samples.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads all files
 /// once, several at a time (0.2 s per GB in memory plus 20 ns per line), and keeps one 8-byte offset for
 /// every 64 short lines or every 4 KiB of longer ones: 16 MB for 128 million lines. Nothing is written to

@@ -10,8 +10,7 @@
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/litdata_index.hpp>
 #include <penstock/source/mds.hpp>
-#include <penstock/source/records/litdata_frames.hpp>
-#include <penstock/source/records/litdata_samples.hpp>
+#include <penstock/source/records/litdata_chunks.hpp>
 #include <penstock/source/tokens.hpp>
 
 namespace penstock::inline v0_1 {
@@ -33,24 +32,20 @@ inline void check_litdata_samples(const litdata_index& index) {
 }
 
 /// A chunk, or a copy of it without compression. `Forms` unpack it.
-template <unpacker... Forms>
-[[nodiscard]] std::string litdata_path(const std::string& path, const unpacked_options& options,
-                                       const stream_kind& kind) {
+template <const stream_kind& (*Kind)() noexcept, unpacker... Forms>
+[[nodiscard]] std::string litdata_copy(const std::string& path, const unpacked_options& options) {
   unpackers<Forms...> unpack;
-  return unpacked_path(path, options, unpack.calls(), "litdata", kind);
+  return unpacked_path(path, options, unpack.calls(), "litdata", Kind());
 }
 /// The files of the chunks, or copies of them without compression.
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
   return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
-    if (index.packed_samples)
-      return unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
-        return litdata_path<litdata_samples<Unpack>...>(path, chosen, litdata_sample_streams());
-      });
-    return unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
-      return litdata_path<litdata_frames<Unpack>...>(path, chosen, litdata_streams());
-    });
+    return unpacked_paths(packed, options,
+                          index.packed_samples
+                              ? &litdata_copy<litdata_sample_streams, litdata_samples<Unpack>...>
+                              : &litdata_copy<litdata_streams, litdata_frames<Unpack>...>);
   });
 }
 

@@ -5,18 +5,12 @@
 #error "penstock/source/litdata_index.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/source/records/mds_shards.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

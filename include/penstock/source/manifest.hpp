@@ -2,13 +2,9 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <span>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

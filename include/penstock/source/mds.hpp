@@ -13,8 +13,6 @@
 
 #include <unistd.h>
 
-#include <variant>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {

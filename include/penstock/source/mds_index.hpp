@@ -5,10 +5,6 @@
 #error "penstock/source/mds_index.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/whole_file.hpp>
@@ -16,11 +12,6 @@
 #include <penstock/storage/concepts.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

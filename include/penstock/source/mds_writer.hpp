@@ -6,9 +6,6 @@
 #endif
 
 #include <penstock/codec/layouts/mds_encoding.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/source/files/unpacked_copy.hpp>
 #include <penstock/source/records/mds_shards.hpp>
 #include <penstock/storage/local/output_file.hpp>
@@ -16,13 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

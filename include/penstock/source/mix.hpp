@@ -5,8 +5,6 @@
 #include <penstock/order/weights.hpp>
 #include <penstock/source/joined/joined_source.hpp>
 
-#include <algorithm>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -139,23 +137,20 @@ struct mix_fn {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
     } else {
-      using wrong = typename wrong_mix<Args...>::type;
-      if constexpr (!is_right<wrong>) {
-        wrong::template explain<void>();
-        return ill_formed{};
-      } else {
-        auto plans = join_all(plan_unless<is_mixing_option<Args>>(args)...);
-        using facts = elements_of<decltype(plans)>;
-        if constexpr (!facts::same) {
-          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-          return ill_formed{};
-        } else {
-          return make(joined(plans), rule, args...);
-        }
-      }
+      return unless_wrong<typename wrong_mix<Args...>::type>(
+          [&rule](const auto&... given) {
+            const auto plans =
+                join_all(plan_unless<is_mixing_option<std::remove_cvref_t<decltype(given)>>>(given)...);
+            using facts = elements_of<std::remove_const_t<decltype(plans)>>;
+            if constexpr (!facts::same) {
+              mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+              return ill_formed{};
+            } else {
+              return make(joined(plans), rule, given...);
+            }
+          },
+          args...);
     }
   }
   template <class Rule, class T, class... Options>

@@ -5,13 +5,11 @@
 #error "penstock/source/parquet.hpp needs Arrow C++ with Parquet: link penstock::arrow"
 #endif
 
-#include <penstock/base/fixed_array.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/tables/parquet_keep.hpp>
 #include <penstock/source/tables/parquet_load.hpp>
-#include <penstock/source/tables/table_source.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include <variant>
@@ -33,56 +31,10 @@ struct parquet_options {
   timestamp_unit coerce_int96_timestamp_unit = timestamp_unit::nano;
 };
 
-namespace detail {
-
-/// The row groups of a run that are in memory.
-class parquet_groups {
- public:
-  static constexpr bool in_place = false;
-
-  template <class Known>
-  parquet_groups(const shared<const Known>& files, const projection& used, parquet_limits limits)
-      : files_(files),
-        limits_(limits),
-        kept_(std::make_unique<batch_cache>(files->group.size(), limits.keep)),
-        compared_(files->files->size()) {
-    check_conflicts(*files->conflicts, files->leaves, used);
-    for (std::size_t i = 0; i < files->leaves.size(); ++i)
-      if (used.uses(files->leaves[i])) wanted_.push_back(files->shown[i]);
-  }
-
-  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
-                                       shared<const arrow_batch>& held) const {
-    held = kept_->get(shard, [&](std::size_t which, batch_cache::sharing& help) {
-      std::atomic<bool>& compared = compared_[files_->object(which)];
-      if (!compared.load(std::memory_order_relaxed)) {
-        files_->compare(session, which);
-        compared.store(true, std::memory_order_relaxed);
-      }
-      return static_cast<const arrow_batch*>(
-          files_->load(session, which, files_->shown, wanted_, limits_, &help).release());
-    });
-    return *held;
-  }
-  [[nodiscard]] static const arrow_batch* find(std::size_t) noexcept { return nullptr; }
-  [[nodiscard]] shared<const arrow_batch> find_kept(std::size_t shard) const noexcept {
-    return kept_->find(shard);
-  }
-
- private:
-  shared<const parquet_files> files_;
-  parquet_limits limits_;
-  std::vector<std::size_t> wanted_;  // the leaves that are read
-  std::unique_ptr<batch_cache> kept_;
-  fixed_array<std::atomic<bool>> compared_;  // by object
-};
-
-}  // namespace detail
-
 /// The source that `parquet` makes of Parquet files.
 template <storage Storage>
 class parquet_source : public detail::table_source<parquet_source<Storage>, Storage, detail::parquet_files,
-                                                   detail::parquet_groups> {
+                                                   detail::kept_batches<detail::parquet_files>> {
  public:
   using typename parquet_source::table_source::reader;
   static constexpr std::string_view source_name = "parquet";
@@ -105,7 +57,7 @@ class parquet_source : public detail::table_source<parquet_source<Storage>, Stor
   }
 
  private:
-  [[nodiscard]] detail::parquet_limits limits() const noexcept {
+  [[nodiscard]] detail::batch_limits limits() const noexcept {
     return {options_.keep, options_.limit, options_.page_checksum_verification};
   }
 

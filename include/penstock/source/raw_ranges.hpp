@@ -3,8 +3,6 @@
 
 #include <penstock/source/rows/range_source.hpp>
 
-#include <limits>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/known_files.hpp>
@@ -13,14 +10,6 @@
 #include <penstock/source/records/record_reader.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -3,16 +3,9 @@
 
 #include <penstock/source/manifest.hpp>
 
-#include <concepts>
-
 namespace penstock::inline v0_1 {
 
-/// The name of each sample's shard, as it was given to the source: values for `subset` and `split_by_key`,
-/// which cost nothing per sample, because a predicate is called once per shard.
-///
-/// `shard_names(source)` makes it from a source with a manifest: `webdataset`, `lines` and the token files.
-/// It shares the manifest with the source. A look-up is logarithmic in the number of shards. Threads: any
-/// number at once.
+/// What `shard_names` makes; it shares the manifest with the source.
 class shard_name_values {
  public:
   using value_type = std::string_view;
@@ -25,17 +18,26 @@ class shard_name_values {
     return shards_.shards()[shards_.locate(i).shard].name;
   }
   /// The first sample of the next shard.
-  [[nodiscard]] std::uint64_t same_until(std::uint64_t i) const noexcept;
+  [[nodiscard]] std::uint64_t same_until(std::uint64_t i) const noexcept {
+    const auto place = shards_.locate(i);
+    return place.first + shards_.shards()[place.shard].samples;
+  }
   [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards_.fingerprint(); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"the names of ", shards_.shards().size(), " shards"});
+  }
 
  private:
   penstock::manifest shards_;
   std::uint64_t dataset_;
 };
 
-/// The name of each sample's shard: a value to choose by that needs no read of the samples.
+/// The name of each sample's shard, as it was given to the source: values for `subset` and `split_by_key`
+/// that need no read of the samples. A predicate is called once per shard, so they cost nothing per sample.
+///
+/// In: a source with a manifest: `webdataset`, `lines` and the token files. A look-up is logarithmic in the
+/// number of shards. Threads: any number at once.
 ///
 ///     auto loader = source | subset(shard_names(source), [](std::string_view name) {
 ///       return name.find("/night/") != name.npos;
@@ -47,15 +49,6 @@ template <class Source>
   }
 [[nodiscard]] shard_name_values shard_names(const Source& source) {
   return {source.manifest(), source.fingerprint()};
-}
-
-inline std::uint64_t shard_name_values::same_until(std::uint64_t i) const noexcept {
-  const auto place = shards_.locate(i);
-  return place.first + shards_.shards()[place.shard].samples;
-}
-
-inline std::string shard_name_values::describe() const {
-  return detail::text({"the names of ", shards_.shards().size(), " shards"});
 }
 
 }  // namespace penstock::inline v0_1

@@ -2,31 +2,33 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/storage/concepts.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Any `object_writer`; without one, shards are files.
+/// Writes shards as files.
+class shard_files {
+ public:
+  void open(std::string_view name) { file_.emplace(std::string(name)); }
+  void write(bytes_view bytes) { file_->write(bytes); }
+  object_version finish() {
+    const object_version written = file_->commit();
+    abort();
+    return written;
+  }
+  void abort() noexcept { file_.reset(); }
+
+ private:
+  std::optional<output_file> file_;
+};
+
+/// Any `object_writer`.
 class shard_store {
  public:
-  shard_store() = default;
   template <class Writer>
     requires(!std::same_as<Writer, shard_store>) && object_writer<Writer>
   explicit shard_store(Writer writer)
@@ -35,16 +37,16 @@ class shard_store {
         write_([](void* self, bytes_view bytes) { static_cast<Writer*>(self)->write(bytes); }),
         finish_([](void* self) { return static_cast<Writer*>(self)->finish(); }) {}
 
-  [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
   void open(std::string_view name) const { open_(writer_.get(), name); }
   void write(bytes_view bytes) const { write_(writer_.get(), bytes); }
   [[nodiscard]] object_version finish() const { return finish_(writer_.get()); }
+  [[nodiscard]] archive_sink sink() const noexcept { return {writer_.get(), write_}; }
 
  private:
   std::shared_ptr<void> writer_;
-  void (*open_)(void* self, std::string_view name) = nullptr;
-  void (*write_)(void* self, bytes_view bytes) = nullptr;
-  object_version (*finish_)(void* self) = nullptr;
+  void (*open_)(void* self, std::string_view name);
+  void (*write_)(void* self, bytes_view bytes);
+  object_version (*finish_)(void* self);
 };
 
 }  // namespace detail
@@ -74,13 +76,17 @@ struct shard_writer_options {
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
 class shard_writer {
  public:
-  explicit shard_writer(std::string_view pattern, shard_writer_options options = {});
+  explicit shard_writer(std::string_view pattern, shard_writer_options options = {})
+      : shard_writer(pattern, detail::shard_files{}, std::move(options)) {}
   /// The names of the pattern are those that the writer takes.
   template <object_writer Writer>
   shard_writer(std::string_view pattern, Writer store, shard_writer_options options = {})
-      : shard_writer(pattern, std::move(options)) {
-    use(detail::shard_store(std::move(store)));
+      : options_(std::move(options)), store_(std::move(store)) {
+    parse(pattern);
+    if (options_.maxcount == 0) throw error(errc::argument, "a shard needs room for at least one sample");
   }
+  shard_writer(shard_writer&&) = default;
+  shard_writer& operator=(shard_writer&&) = default;
 
   void write(std::string_view key, std::span<const tar_member> members);
   void write(std::string_view key, std::initializer_list<tar_member> members) {
@@ -94,14 +100,14 @@ class shard_writer {
   /// The shards completed so far.
   [[nodiscard]] std::span<const manifest::shard> shards() const noexcept { return shards_; }
   /// The path of a shard by its number.
-  [[nodiscard]] std::string name(std::uint64_t number) const;
+  [[nodiscard]] std::string name(std::uint64_t number) const {
+    std::string digits = std::to_string(number);
+    if (digits.size() < width_) digits.insert(0, width_ - digits.size(), fill_);
+    return before_ + digits + after_;
+  }
 
  private:
-  void use(detail::shard_store store);
-  void begin_shard();
   void finish_shard();
-  [[nodiscard]] bool is_full() const noexcept;
-
   void parse(std::string_view pattern);
 
   shard_writer_options options_;
@@ -109,10 +115,8 @@ class shard_writer {
   std::string after_;
   std::size_t width_ = 0;
   char fill_ = ' ';
-  std::uint64_t next_ = 0;
   detail::shard_store store_;
-  std::optional<tar_writer<>> current_;        // in a file
-  std::optional<detail::tar_archive> stored_;  // in the store
+  std::optional<detail::tar_archive> current_;
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };

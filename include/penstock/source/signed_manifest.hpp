@@ -5,7 +5,6 @@
 #error "penstock/source/signed_manifest.hpp needs OpenSSL: link penstock::crypto"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/signature.hpp>
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <algorithm>
@@ -94,7 +89,7 @@ class synthetic_source : public opens_as_plan<synthetic_source> {
       return std::chrono::nanoseconds(
           static_cast<std::int64_t>(static_cast<double>(options_.cost.count()) * factor));
     }
-    [[nodiscard]] std::string key(std::uint64_t index) const;
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return options_.bytes; }
 
    private:
@@ -114,13 +109,36 @@ class synthetic_source : public opens_as_plan<synthetic_source> {
     synthetic_options options_;
   };
 
-  explicit synthetic_source(const synthetic_options& options);
+  explicit synthetic_source(const synthetic_options& options) : options_(options) {
+    const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
+    if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
+        options.cost.count() < 0)
+      throw error(
+          errc::argument,
+          "synthetic: jitter and tail_probability must be from 0 to 1, cost and tail_factor not negative");
+    if (options.shards == 0) return;
+    if (options.shards > options.samples)
+      throw error(errc::argument, "synthetic: there cannot be more shards than samples");
+    std::vector<std::uint64_t> starts(detail::to_size(options.shards + 1));
+    const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
+    for (std::uint64_t i = 0; i <= options.shards; ++i)
+      starts[detail::to_size(i)] = i * each + std::min(i, longer);
+    starts_ =
+        shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
+                         options_.cost.count(), " ns each)"});
+  }
   /// Covers everything that determines the content, so not the cost.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return penstock::fingerprint{}
+        .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
+        .value();
+  }
   [[nodiscard]] reader connect() const noexcept { return reader(options_); }
 
  private:
@@ -149,35 +167,5 @@ struct synthetic_fn {
 ///     auto slow_disk = synthetic({.samples = 10'000, .bytes = 100'000, .cost = std::chrono::microseconds(500),
 ///                                 .jitter = 0.5, .tail_probability = 0.01, .tail_factor = 20, .wait = synthetic_wait::sleep});
 inline constexpr synthetic_fn synthetic{};
-
-inline std::string synthetic_source::reader::key(std::uint64_t index) const { return std::to_string(index); }
-
-inline synthetic_source::synthetic_source(const synthetic_options& options) : options_(options) {
-  const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
-  if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
-      options.cost.count() < 0)
-    throw error(
-        errc::argument,
-        "synthetic: jitter and tail_probability must be from 0 to 1, cost and tail_factor not negative");
-  if (options.shards == 0) return;
-  if (options.shards > options.samples)
-    throw error(errc::argument, "synthetic: there cannot be more shards than samples");
-  std::vector<std::uint64_t> starts(detail::to_size(options.shards + 1));
-  const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
-  for (std::uint64_t i = 0; i <= options.shards; ++i)
-    starts[detail::to_size(i)] = i * each + std::min(i, longer);
-  starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
-}
-
-inline std::string synthetic_source::describe() const {
-  return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
-                       options_.cost.count(), " ns each)"});
-}
-
-inline std::uint64_t synthetic_source::fingerprint() const noexcept {
-  return penstock::fingerprint{}
-      .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
-      .value();
-}
 
 }  // namespace penstock::inline v0_1

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/index_file.hpp>
 #include <penstock/source/records/member_name.hpp>
+#include <penstock/source/tar/tar_format.hpp>
 #include <penstock/storage/local/output_file.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <initializer_list>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -54,32 +42,84 @@ struct archive_sink {
 /// The part of `tar_writer` that does not depend on the sink.
 class tar_archive {
  public:
-  tar_archive(std::string name, tar_writer_options options);
+  tar_archive(std::string name, tar_writer_options options)
+      : name_(std::move(name)), options_(std::move(options)) {
+    if (options_.index && name_.empty())
+      throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
+  }
 
-  void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
+  void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink) {
+    if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_).for_key(key);
+    check(key, members);
+    failed_ = true;  // until the sample is complete
+    for (const tar_member& m : members) {
+      path_.assign(key).append(".").append(m.suffix);
+      header_.clear();
+      append_tar_headers(header_, path_, m.bytes.size(), options_);
+      const std::uint64_t begin = written_;
+      put(header_.view(), sink);
+      index_.add({path_, begin, written_, m.bytes.size(), false});
+      put(m.bytes, sink);
+      put(tar_padding_after(m.bytes.size()), sink);
+    }
+    failed_ = false;
+  }
   /// Writes the end of the archive.
-  void end(const archive_sink& sink);
+  void end(const archive_sink& sink) {
+    if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_);
+    closed_ = true;
+    for (const bytes_view part : end_of_tar(written_)) put(part, sink);
+  }
   /// Makes the index of the archive, whose version is `written`. If the options ask for it, it is kept
   /// beside the file, or `keep` gets it with its name.
   template <class Keep>
   [[nodiscard]] manifest::shard finish(object_version written, Keep&& keep) {
     const buffer index = index_.finish(written);
     if (options_.index) keep(index_path(name_), index.view());
-    return entry(index);
+    return {name_, written_, index_.samples(), index_.payload(), index_header::load(index.view())->content};
   }
   [[nodiscard]] manifest::shard finish(object_version written) {
-    return finish(written, [this](const std::string& path, bytes_view index) { write_beside(path, index); });
+    return finish(written, [this](const std::string& path, bytes_view index) {
+      if (!keep_index(path, index)) throw error(errc::io, {"cannot write the index ", path}).in_file(name_);
+    });
   }
 
   [[nodiscard]] const index_builder& index() const noexcept { return index_; }
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
 
  private:
-  [[nodiscard]] manifest::shard entry(const buffer& index) const;
-  void write_beside(const std::string& path, bytes_view index) const;
   /// Throws unless readers would read back exactly this sample.
-  void check(std::string_view key, std::span<const tar_member> members);
-  void put(bytes_view bytes, const archive_sink& sink);
+  void check(std::string_view key, std::span<const tar_member> members) {
+    const auto refuse = [&](const std::string& why) {
+      throw error(errc::argument, why).in_file(name_).for_key(key);
+    };
+    if (members.empty()) refuse("a sample needs at least one member");
+    if (index_.samples() != 0 && index_.last_key() == key)
+      refuse("the previous sample has the same key: the two would be read as one");
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      path_.assign(key).append(".").append(members[i].suffix);
+      if (path_.find('\0') != std::string::npos) refuse("a key or suffix may not hold a NUL");
+      const auto parts = split_member(path_);
+      if (!parts || parts->key != key || path_.starts_with('/')) {
+        refuse("'" + path_ +
+               "' would not be read back as this key and suffix: the last part of a key may have no dot, " +
+               "and a key may be neither empty nor absolute");
+      }
+      if (skipped_member(path_)) refuse("'" + path_ + "' would be skipped by readers");
+      if (lower_case(members[i].suffix) != members[i].suffix) {
+        refuse("the suffix '" + std::string(members[i].suffix) +
+               "' has upper-case letters, which readers change to lower case");
+      }
+      for (std::size_t j = 0; j < i; ++j) {
+        if (members[j].suffix == members[i].suffix)
+          refuse("the suffix '" + std::string(members[i].suffix) + "' is given twice");
+      }
+    }
+  }
+  void put(bytes_view bytes, const archive_sink& sink) {
+    sink.put(sink.who, bytes);
+    written_ += bytes.size();
+  }
 
   std::string name_;
   tar_writer_options options_;
@@ -159,17 +199,8 @@ class tar_writer {
 
 template <class Path>
   requires std::is_convertible_v<const Path&, std::string_view>
-tar_writer(const Path&) -> tar_writer<detail::output_file>;
-template <class Path>
-  requires std::is_convertible_v<const Path&, std::string_view>
-tar_writer(const Path&, tar_writer_options) -> tar_writer<detail::output_file>;
+tar_writer(const Path&, tar_writer_options = {}) -> tar_writer<detail::output_file>;
 template <std::invocable<bytes_view> Sink>
-tar_writer(Sink) -> tar_writer<Sink>;
-template <std::invocable<bytes_view> Sink>
-tar_writer(Sink, tar_writer_options) -> tar_writer<Sink>;
+tar_writer(Sink, tar_writer_options = {}) -> tar_writer<Sink>;
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/tar_writer.ipp>
-#endif

@@ -5,12 +5,6 @@
 #error "penstock/source/tfrecord.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/named_split.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
@@ -24,17 +18,6 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
-
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

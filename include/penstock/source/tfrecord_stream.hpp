@@ -5,29 +5,14 @@
 #error "penstock/source/tfrecord_stream.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
-#include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/records/shard_sequence.hpp>
 #include <penstock/source/records/shard_stream.hpp>
 #include <penstock/source/records/stream_source.hpp>
 #include <penstock/source/records/tf_records.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -152,8 +137,8 @@ class tfrecord_stream_source
 ///
 ///     auto packed = tfrecord_stream<unpack_gzip>("train-{00..15}.tfrecord.gz") | decode<identity>;
 ///
-/// In: a pattern of paths, which is `file`, or any storage; the unpackers that may be needed, as template
-/// arguments.
+/// In: a pattern of paths, or a list in which braces are not expanded, which is `file`, or any storage; the
+/// unpackers that may be needed, as template arguments.
 /// The compression is recognised from a file's first bytes; its name is ignored. Out: a record's payload, as
 /// a `std::string`.
 /// Kind: a forward source; deterministic and resumable: a resumed run opens the file where it stopped and
@@ -172,17 +157,10 @@ template <unpacker... Unpack, storage Storage>
     Storage where, tfrecord_stream_options options = {}) {
   return {where, options};
 }
-template <unpacker... Unpack, detail::pattern_text Text>
-[[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(const Text& pattern,
-                                                                      tfrecord_stream_options options = {}) {
-  return {detail::files_of(detail::to_pattern(pattern)), options};
-}
-
-/// From a list of paths, in which braces are not expanded.
 template <unpacker... Unpack>
-[[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(std::vector<std::string> paths,
+[[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(detail::given_paths paths,
                                                                       tfrecord_stream_options options = {}) {
-  return {file(std::move(paths)), options};
+  return {file(std::move(paths.names)), options};
 }
 
 }  // namespace penstock::inline v0_1

@@ -5,18 +5,8 @@
 #error "penstock/source/tfrecord_writer.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/records/tf_records.hpp>
 #include <penstock/storage/local/output_file.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -2,16 +2,11 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/records/shard_stream.hpp>
 #include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/local/output_file.hpp>
-
-#include <initializer_list>
-#include <string>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -79,22 +74,13 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 /// `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
 /// Threads: any number may call it.
 template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,
+[[nodiscard]] std::vector<std::string> unpacked(detail::given_paths paths,
                                                 const unpacked_options& options = {}) {
-  return detail::unpacked_paths(paths, options,
+  return detail::unpacked_paths(paths.names, options,
                                 [](const std::string& packed, const unpacked_options& chosen) {
                                   detail::unpackers<Unpack...> unpack;
                                   return detail::unpacked_path(packed, chosen, unpack.calls());
                                 });
-}
-template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
-                                                const unpacked_options& options = {}) {
-  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
-}
-template <unpacker... Unpack, detail::pattern_text Text>
-[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
-  return unpacked<Unpack...>(detail::paths_of(detail::to_pattern(pattern)), options);
 }
 
 }  // namespace penstock::inline v0_1

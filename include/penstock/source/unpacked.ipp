@@ -91,12 +91,7 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
   std::vector<std::string> copies(packed.size());
   for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
     const std::string path = files::local_path(packed[i]);
-    try {
-      copies[i] = one(path, options);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
+    copies[i] = in_file(path, [&] { return one(path, options); });
   });
   return copies;
 }

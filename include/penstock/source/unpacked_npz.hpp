@@ -6,19 +6,10 @@
 #endif
 
 #include <penstock/codec/layouts/zip_archive.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/unpacked.hpp>
-#include <penstock/storage/mapped_file.hpp>
 
 #include <zlib.h>
-
-#include <algorithm>
-#include <limits>
-#include <new>
-#include <optional>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -169,10 +160,8 @@ class npz_copy {
 /// Source: numpy/lib/npyio.py; PKWARE's APPNOTE.TXT, version 6.3.10.
 [[nodiscard]] inline std::vector<std::string> unpacked_npz(detail::mapped_paths paths,
                                                            const unpacked_options& options = {}) {
-  const mapped_file files = std::move(paths).files();
   return detail::unpacked_paths(
-      std::vector<std::string>(files.names().begin(), files.names().end()), options,
-      [](const std::string& packed, const unpacked_options& chosen) {
+      paths.names, options, [](const std::string& packed, const unpacked_options& chosen) {
         struct copy_of {
           const std::string& path;
           std::uint64_t limit;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
@@ -14,17 +12,6 @@
 #include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -76,9 +63,9 @@ template <storage Storage>
 }
 /// The shards of a storage, or, with one more argument, those listed in a manifest.
 template <storage Storage, std::same_as<manifest>... Known>
-[[nodiscard, gnu::cold]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
-                                                                          const webdataset_options& options,
-                                                                          const Known&... known) {
+[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                               const webdataset_options& options,
+                                                               const Known&... known) {
   const shared<const shard_set<Storage>> set(
       new const shard_set<Storage>(std::move(where), rules_of_tar<Storage>(options), known...));
   if (options.require_end) set->check_ends();

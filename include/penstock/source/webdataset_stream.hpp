@@ -2,20 +2,11 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/records/stream_source.hpp>
 #include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/file_names.hpp>
-
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -33,41 +24,29 @@ struct webdataset_stream_options {
   bool skip_apple_double = true;
 };
 
-/// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
-template <bool Files, unpacker... Unpack>
+/// The source that `webdataset_stream` and `webdataset_pipe` make of shards of a kind: detail::local_shards
+/// or detail::stored_shards.
+template <class Shards, unpacker... Unpack>
 class basic_webdataset_stream
-    : public detail::stream_source<
-          basic_webdataset_stream<Files, Unpack...>,
-          detail::stream_reader<detail::tar_stream_reader, detail::local_shards<Files>, Unpack...>> {
+    : public detail::stream_source<basic_webdataset_stream<Shards, Unpack...>,
+                                   detail::stream_reader<detail::tar_stream_reader, Shards, Unpack...>> {
  public:
-  static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
+  static constexpr std::string_view source_name = Shards::seekable ? "webdataset_stream" : "webdataset_pipe";
 
-  basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : basic_webdataset_stream::stream_source({}, std::move(names), options.limit, options.extension_limit,
-                                               options.skip_apple_double) {}
+  basic_webdataset_stream(Shards shards, std::vector<std::string> names, webdataset_stream_options options)
+      : basic_webdataset_stream::stream_source(std::move(shards), std::move(names), options.limit,
+                                               options.extension_limit, options.skip_apple_double) {}
 };
 
 /// The source that `webdataset_stream` makes.
 template <unpacker... Unpack>
-using webdataset_stream_source = basic_webdataset_stream<true, Unpack...>;
+using webdataset_stream_source = basic_webdataset_stream<detail::local_shards<true>, Unpack...>;
 /// The source that `webdataset_pipe` makes.
 template <unpacker... Unpack>
-using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
-
+using webdataset_pipe_source = basic_webdataset_stream<detail::local_shards<false>, Unpack...>;
 /// The source that `webdataset_stream` makes of shards in a storage.
 template <storage Storage, unpacker... Unpack>
-class stored_webdataset_stream
-    : public detail::stream_source<
-          stored_webdataset_stream<Storage, Unpack...>,
-          detail::stream_reader<detail::tar_stream_reader, detail::stored_shards<Storage>, Unpack...>> {
- public:
-  static constexpr std::string_view source_name = "webdataset_stream";
-
-  stored_webdataset_stream(const Storage& where, webdataset_stream_options options)
-      : stored_webdataset_stream::stream_source({where, options.read_ahead}, detail::shard_names(where),
-                                                options.limit, options.extension_limit,
-                                                options.skip_apple_double) {}
-};
+using stored_webdataset_stream = basic_webdataset_stream<detail::stored_shards<Storage>, Unpack...>;
 
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
 /// `webdataset_pipe` does this for pipes. If shards are plain files, `webdataset` can do more: shuffle,
@@ -78,10 +57,11 @@ class stored_webdataset_stream
 ///     auto piped = webdataset_pipe("-");                            // the output of another program
 ///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));  // or http, or s3
 ///
-/// In: a pattern (with `::` between patterns) or a list of paths of local files, or a storage; for
-/// `webdataset_pipe` also FIFOs and "-" for standard input; the unpackers that may be needed, as template
-/// arguments. The compression is recognised from a shard's first bytes; its name is ignored. Out: open
-/// samples that own their bytes, with the keys, members, bytes and order that `webdataset` would deliver.
+/// In: a pattern (with `::` between patterns) of local files, or a list in which braces are not expanded, or
+/// a storage; for `webdataset_pipe` also FIFOs and "-" for standard input; the unpackers that may be needed,
+/// as template arguments. The compression is recognised from a shard's first bytes; its name is ignored. Out:
+/// open samples that own their bytes, with the keys, members, bytes and order that `webdataset` would
+/// deliver.
 /// Kind: a forward source; deterministic, and for files resumable: a resumed run opens the shard where it
 /// stopped and reads past the samples already delivered; earlier shards are not touched. One shard is open at
 /// a time. A pipe can be read only once.
@@ -96,10 +76,10 @@ class stored_webdataset_stream
 /// what to write; errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension
 /// header above `extension_limit`; errc::checksum; errc::state for a pipe that was read before.
 /// Source: webdataset, tariterators.py.
-template <unpacker... Unpack, detail::pattern_text Text>
-[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(detail::given_paths paths,
                                                                     webdataset_stream_options options = {}) {
-  return {detail::paths_of(detail::to_pattern(pattern)), options};
+  return {{}, std::move(paths.names), options};
 }
 
 /// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
@@ -108,33 +88,15 @@ template <unpacker... Unpack, detail::pattern_text Text>
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
     Storage where, webdataset_stream_options options = {}) {
-  return {where, options};
-}
-
-/// From a list of paths, in which braces are not expanded.
-template <unpacker... Unpack>
-[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
-                                                                    webdataset_stream_options options = {}) {
-  return {detail::files::listed_names(std::move(paths)), options};
-}
-template <unpacker... Unpack>
-[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
-                                                                    webdataset_stream_options options = {}) {
-  return webdataset_stream<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
+  std::vector<std::string> names = detail::shard_names(where);
+  return {{std::move(where), options.read_ahead}, std::move(names), options};
 }
 
 /// Shards from pipes: see `webdataset_stream`. Not resumable, because a pipe cannot be read again.
-template <unpacker... Unpack, detail::pattern_text Text>
-[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
-                                                                webdataset_stream_options options = {}) {
-  return {detail::paths_of(detail::to_pattern(pattern)), options};
-}
-
-/// From a list of paths, in which braces are not expanded.
 template <unpacker... Unpack>
-[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
+[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(detail::given_paths paths,
                                                                 webdataset_stream_options options = {}) {
-  return {detail::files::listed_names(std::move(paths)), options};
+  return {{}, std::move(paths.names), options};
 }
 
 }  // namespace penstock::inline v0_1

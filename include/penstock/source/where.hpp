@@ -44,7 +44,10 @@ class column_constant {
   [[nodiscard]] bool negative() const noexcept { return negative_; }
   [[nodiscard]] std::uint64_t bits() const noexcept { return bits_; }
   /// A number as a double.
-  [[nodiscard]] double real() const noexcept;
+  [[nodiscard]] double real() const noexcept {
+    if (kind_ == kind::real) return real_;
+    return negative_ ? static_cast<double>(static_cast<std::int64_t>(bits_)) : static_cast<double>(bits_);
+  }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   /// As it is written in C++.
   [[nodiscard]] std::string spelled() const;
@@ -153,11 +156,19 @@ struct column_bounds {
   std::uint64_t rows = 0;
 };
 
+/// -1, 0 or 1 as the first one is less, equal or greater; 2 if one is NaN. Both are numbers, or both texts.
+[[nodiscard]] int compare_constants(const column_constant& a, const column_constant& b) noexcept;
+
+/// What the numbers of dictionaries stand for.
+[[nodiscard]] const arrow_type& type_of_values(const arrow_type& type);
+
 /// A test for the values of one type.
 class bound_test {
+  using kind = column_test::kind;
+
  public:
   /// Throws errc::argument if the values cannot be compared with the constants.
-  bound_test(const column_test& test, const arrow_type& type);
+  bound_test(const column_test& test, const arrow_type& given);
 
   /// Whether it is true of a value.
   [[nodiscard]] bool holds(const arrow_cell& cell) const;
@@ -169,15 +180,18 @@ class bound_test {
   [[nodiscard]] const std::vector<column_constant>& wanted() const noexcept { return wanted_; }
 
  private:
+  [[nodiscard]] static bool is_upper(kind what) noexcept {
+    return what == kind::less || what == kind::at_most;
+  }
+  /// Whether `holds(comparison, constant)` is true: of both bounds of `between`, of one of other constants.
+  template <class Holds>
+  [[nodiscard]] bool any_of_test(const Holds& holds) const;
   [[nodiscard]] int order_of(const arrow_cell& cell, const column_constant& value) const;
 
   column_test test_;
   std::vector<column_constant> wanted_;
   bool real_;
 };
-
-/// -1, 0 or 1 as the first one is less, equal or greater; 2 if one is NaN. Both are numbers, or both texts.
-[[nodiscard]] int compare_constants(const column_constant& a, const column_constant& b) noexcept;
 
 /// All tests of a filter, for the type of its column.
 struct bound_filter {
@@ -188,20 +202,14 @@ struct bound_filter {
   }
 
   [[nodiscard]] bool holds(const arrow_cell& cell) const {
-    for (const bound_test& one : tests)
-      if (!one.holds(cell)) return false;
-    return true;
+    return std::ranges::all_of(tests, [&](const bound_test& one) { return one.holds(cell); });
   }
   [[nodiscard]] bool may_hold(const column_bounds& within) const {
-    for (const bound_test& one : tests)
-      if (!one.may_hold(within)) return false;
-    return true;
+    return std::ranges::all_of(tests, [&](const bound_test& one) { return one.may_hold(within); });
   }
   /// Whether all values of some rows pass, whatever they are.
   [[nodiscard]] bool must_hold(const column_bounds& within) const {
-    for (const bound_test& one : tests)
-      if (!one.must_hold(within)) return false;
-    return true;
+    return std::ranges::all_of(tests, [&](const bound_test& one) { return one.must_hold(within); });
   }
 };
 

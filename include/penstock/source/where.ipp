@@ -12,11 +12,6 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE double column_constant::real() const noexcept {
-  if (kind_ == kind::real) return real_;
-  return negative_ ? static_cast<double>(static_cast<std::int64_t>(bits_)) : static_cast<double>(bits_);
-}
-
 PENSTOCK_INLINE std::string column_constant::spelled() const {
   switch (kind_) {
     case kind::truth:
@@ -72,9 +67,11 @@ PENSTOCK_INLINE int order_of_numbers(bool a_negative, std::uint64_t a, bool b_ne
   if (a_negative != b_negative) return a_negative ? -1 : 1;
   return a < b ? -1 : a > b ? 1 : 0;  // two's complement of one sign is in order
 }
+
 PENSTOCK_INLINE int order_of_reals(double a, double b) noexcept {
   return a < b ? -1 : a > b ? 1 : a == b ? 0 : 2;
 }
+
 PENSTOCK_INLINE int order_of_texts(std::string_view a, std::string_view b) noexcept {
   const int order = a.compare(b);  // of unsigned bytes
   return order < 0 ? -1 : order > 0 ? 1 : 0;
@@ -88,9 +85,17 @@ PENSTOCK_INLINE int compare_constants(const column_constant& a, const column_con
 }
 
 PENSTOCK_INLINE const arrow_type& type_of_values(const arrow_type& type) {
-  const arrow_type* found = &type;
-  while (!found->dictionary.empty()) found = &found->dictionary.front();
-  return *found;
+  return type.dictionary.empty() ? type : type_of_values(type.dictionary.front());
+}
+
+/// Whether a comparison is true if the value is less, equal or greater than the constant.
+PENSTOCK_INLINE bool is_such_order(column_test::kind what, int order) noexcept {
+  using kind = column_test::kind;
+  if (what == kind::differ) return order != 0;
+  if (order == 0) return what != kind::less && what != kind::greater;
+  return order == (what == kind::less || what == kind::at_most       ? -1
+                   : what == kind::greater || what == kind::at_least ? 1
+                                                                     : 0);
 }
 
 PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type& given)
@@ -107,29 +112,52 @@ PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type
       throw error(errc::argument, {"the column '", given.name, "' is of type ", given.text(),
                                    ", which cannot be compared with ", one.spelled()});
   }
-  if (test.what() == column_test::kind::equal || test.what() == column_test::kind::one_of)
-    wanted_ = test_.values();
+  if (test.what() == kind::equal || test.what() == kind::one_of) wanted_ = test_.values();
 }
 
-/// Whether a comparison is true if the value is less, equal or greater than the constant.
-PENSTOCK_INLINE bool is_such_order(column_test::kind what, int order) noexcept {
-  switch (what) {
-    case column_test::kind::equal:
-    case column_test::kind::one_of:
-      return order == 0;
-    case column_test::kind::differ:
-      return order != 0;
-    case column_test::kind::less:
-      return order == -1;
-    case column_test::kind::at_most:
-      return order == -1 || order == 0;
-    case column_test::kind::greater:
-      return order == 1;
-    case column_test::kind::at_least:
-      return order == 1 || order == 0;
-    default:
-      return false;
-  }
+PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {
+  if (test_.what() == kind::null) return cell.is_null();
+  if (cell.is_null()) return false;
+  if (test_.what() == kind::not_null) return true;
+  return any_of_test(
+      [&](kind what, const column_constant& value) { return is_such_order(what, order_of(cell, value)); });
+}
+
+PENSTOCK_INLINE bool bound_test::may_hold(const column_bounds& within) const {
+  const bool all_null = within.nulls && *within.nulls == within.rows;
+  if (test_.what() == kind::null) return !within.nulls || *within.nulls != 0;
+  if (all_null) return false;
+  if (test_.what() == kind::not_null || !within.some) return true;
+  return any_of_test([&](kind what, const column_constant& value) {
+    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
+    // A NaN that the constant is, or that a bound should not be, says nothing.
+    if (low == 2 || high == 2) return true;
+    if (what == kind::differ) return real_ || low != 0 || high != 0;
+    if (what == kind::equal || what == kind::one_of) return low <= 0 && high >= 0;
+    return is_such_order(what, is_upper(what) ? low : high);
+  });
+}
+
+PENSTOCK_INLINE bool bound_test::must_hold(const column_bounds& within) const {
+  const bool no_nulls = within.nulls && *within.nulls == 0;
+  if (test_.what() == kind::null) return within.nulls && *within.nulls == within.rows;
+  if (test_.what() == kind::not_null) return no_nulls;
+  // Bounds say nothing of NaN, and may be shortened texts.
+  if (!no_nulls || !within.some || real_) return false;
+  return any_of_test([&](kind what, const column_constant& value) {
+    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
+    if (what == kind::differ) return low == 1 || high == -1;
+    if (what == kind::equal || what == kind::one_of) return low == 0 && high == 0;
+    return is_such_order(what, is_upper(what) ? high : low);
+  });
+}
+
+template <class Holds>
+bool bound_test::any_of_test(const Holds& holds) const {
+  const std::vector<column_constant>& values = test_.values();
+  if (test_.what() == kind::between)
+    return holds(kind::at_least, values[0]) && holds(kind::at_most, values[1]);
+  return std::ranges::any_of(values, [&](const column_constant& one) { return holds(test_.what(), one); });
 }
 
 PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_constant& value) const {
@@ -148,77 +176,6 @@ PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_co
       });
 }
 
-PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {
-  if (test_.what() == column_test::kind::null) return cell.is_null();
-  if (cell.is_null()) return false;
-  if (test_.what() == column_test::kind::not_null) return true;
-  const std::vector<column_constant>& values = test_.values();
-  if (test_.what() == column_test::kind::between)
-    return is_such_order(column_test::kind::at_least, order_of(cell, values[0])) &&
-           is_such_order(column_test::kind::at_most, order_of(cell, values[1]));
-  return std::ranges::any_of(values, [&](const column_constant& value) {
-    return is_such_order(test_.what(), order_of(cell, value));
-  });
-}
-
-PENSTOCK_INLINE bool bound_test::may_hold(const column_bounds& within) const {
-  const bool all_null = within.nulls && *within.nulls == within.rows;
-  if (test_.what() == column_test::kind::null) return !within.nulls || *within.nulls != 0;
-  if (all_null) return false;
-  if (test_.what() == column_test::kind::not_null || !within.some) return true;
-  const auto may = [&](column_test::kind what, const column_constant& value) {
-    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
-    // A NaN that the constant is, or that a bound should not be, says nothing.
-    if (low == 2 || high == 2) return true;
-    switch (what) {
-      case column_test::kind::differ:
-        return real_ || low != 0 || high != 0;
-      case column_test::kind::less:
-        return low < 0;
-      case column_test::kind::at_most:
-        return low <= 0;
-      case column_test::kind::greater:
-        return high > 0;
-      case column_test::kind::at_least:
-        return high >= 0;
-      default:
-        return low <= 0 && high >= 0;
-    }
-  };
-  const std::vector<column_constant>& values = test_.values();
-  if (test_.what() == column_test::kind::between)
-    return may(column_test::kind::at_least, values[0]) && may(column_test::kind::at_most, values[1]);
-  return std::ranges::any_of(values, [&](const column_constant& value) { return may(test_.what(), value); });
-}
-
-PENSTOCK_INLINE bool bound_test::must_hold(const column_bounds& within) const {
-  const bool no_nulls = within.nulls && *within.nulls == 0;
-  if (test_.what() == column_test::kind::null) return within.nulls && *within.nulls == within.rows;
-  if (test_.what() == column_test::kind::not_null) return no_nulls;
-  // Bounds say nothing of NaN, and may be shortened texts.
-  if (!no_nulls || !within.some || real_) return false;
-  const auto must = [&](column_test::kind what, const column_constant& value) {
-    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
-    switch (what) {
-      case column_test::kind::differ:
-        return low == 1 || high == -1;
-      case column_test::kind::less:
-        return high == -1;
-      case column_test::kind::at_most:
-        return high == -1 || high == 0;
-      case column_test::kind::greater:
-        return low == 1;
-      case column_test::kind::at_least:
-        return low == 1 || low == 0;
-      default:
-        return low == 0 && high == 0;
-    }
-  };
-  const std::vector<column_constant>& values = test_.values();
-  if (test_.what() == column_test::kind::between)
-    return must(column_test::kind::at_least, values[0]) && must(column_test::kind::at_most, values[1]);
-  return std::ranges::any_of(values, [&](const column_constant& value) { return must(test_.what(), value); });
-}
-
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1

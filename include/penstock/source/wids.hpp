@@ -5,21 +5,12 @@
 #error "penstock/source/wids.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/webdataset.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

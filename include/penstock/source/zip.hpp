@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/name.hpp>
-#include <penstock/core/record.hpp>
 #include <penstock/source/joined/joined_source.hpp>
-
-#include <algorithm>
-#include <span>
-#include <tuple>
 
 namespace penstock::inline v0_1 {
 
@@ -84,7 +78,7 @@ template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
-[[nodiscard, gnu::cold]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
+[[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
                                                           bool to_the_shortest) {
   for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
     if (sizes[k] != sizes[0]) {
@@ -103,20 +97,13 @@ template <class... Elements>
 struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
-  static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
+  static constexpr made join(const Elements&... elements) {
+    return std::apply([](const auto&... values) { return made(values...); },
+                      std::tuple_cat(elements.values()...));
+  }
   /// The fields used of each element, given those used of the record.
   static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
     return {(void(sizeof(Elements)), used)...};
-  }
-
- private:
-  template <class Made, class Done>
-  static constexpr Made step(const Done& done) {
-    return std::apply([](const auto&... values) { return Made(values...); }, done);
-  }
-  template <class Made, class Done, class First, class... Rest>
-  static constexpr Made step(const Done& done, const First& first, const Rest&... rest) {
-    return step<Made>(std::tuple_cat(done, first.values()), rest...);
   }
 };
 template <class... Names, class... Elements>

@@ -38,9 +38,19 @@ namespace penstock::inline v0_1::bad_samples {
 /// an equal share of the epoch.
 struct fraction {
   double value;
-  explicit fraction(double part);
+  explicit fraction(double part) : value(part) {
+    if (!(part >= 0 && part <= 1))
+      throw error(errc::argument, {"bad_samples: ", describe(),
+                                   " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
+          .in_stage("bad_samples");
+  }
   /// The shortest decimal that reads back as the same value.
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    char digits[32];
+    return detail::text({"fraction(",
+                         std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
+                         ")"});
+  }
 };
 
 /// How many bad samples a rank may have in an epoch: a count, or a `fraction`.
@@ -59,11 +69,28 @@ class budget {
 
   /// The count for so many samples per epoch: a fraction is rounded to the nearest count, and to at least 1
   /// unless it is 0. If the number of samples is unknown or infinite, a fraction is an error.
-  [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const;
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const {
+    if (!part_) return count_;
+    if (*part_ == 0) return 0;
+    if (!samples)
+      throw error(errc::argument,
+                  "bad_samples: the number of samples per epoch is unknown after a source that is read "
+                  "forward, with steps(n) after filter and unbatch, or if an epoch has no end; give a count "
+                  "instead of a fraction")
+          .in_stage("bad_samples");
+    return std::max<std::uint64_t>(1,
+                                   static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
+  }
+  [[nodiscard]] std::string describe() const {
+    if (!part_) return std::to_string(count_);
+    return fraction(*part_).describe();
+  }
 
  private:
-  budget(std::uint64_t count, bool negative);
+  budget(std::uint64_t count, bool negative) : count_(count) {
+    if (negative)
+      throw error(errc::argument, "bad_samples: a budget cannot be negative").in_stage("bad_samples");
+  }
 
   std::uint64_t count_ = 0;
   std::optional<double> part_;
@@ -82,9 +109,7 @@ struct ledger {
 /// `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
 ///
 ///     auto labels = samples | decode<field<"cls", integer>>;
-///     auto fewer = labels | bad_samples::skip(100) | batch(256);
-///     auto as_many = labels | bad_samples::replace(bad_samples::fraction(0.001),
-///                                                  bad_samples::ledger("bad.jsonl")) | batch(256);
+///     auto fewer = labels | bad_samples::skip(100, bad_samples::ledger("bad.jsonl")) | batch(256);
 ///
 /// A sample is bad if making it fails with an error that depends only on its bytes: `errc::format`,
 /// `checksum`, `missing`, `limit` or `shape`. Other errors (`io`, exceptions of other types) stay fatal, and
@@ -142,12 +167,10 @@ struct policy_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.bad_samples)
-      return mistakes::two_bad_samples{};
-    else if constexpr (replaces && Context::facts.forward)
-      return mistakes::replace_on_forward{};
-    else
-      return mistakes::none{};
+    constexpr auto facts = Context::facts;
+    return typename detail::first_mistake<
+        mistakes::unless<!facts.bad_samples, mistakes::two_bad_samples>,
+        mistakes::unless<!(replaces && facts.forward), mistakes::replace_on_forward>>::type{};
   }
 };
 
@@ -160,43 +183,6 @@ struct policy_stage {
 /// Another sample takes the place of each bad one, up to `max_bad` on each rank per epoch.
 [[nodiscard]] inline policy_stage<true, true> replace(budget max_bad, ledger log = {}) {
   return {max_bad, std::move(log.path)};
-}
-
-}  // namespace penstock::inline v0_1::bad_samples
-
-namespace penstock::inline v0_1::bad_samples {
-
-inline fraction::fraction(double part) : value(part) {
-  if (!(part >= 0 && part <= 1))
-    throw error(errc::argument, {"bad_samples: ", describe(),
-                                 " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
-        .in_stage("bad_samples");
-}
-inline std::string fraction::describe() const {
-  char digits[32];
-  return detail::text({"fraction(",
-                       std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
-                       ")"});
-}
-
-inline budget::budget(std::uint64_t count, bool negative) : count_(count) {
-  if (negative)
-    throw error(errc::argument, "bad_samples: a budget cannot be negative").in_stage("bad_samples");
-}
-inline std::uint64_t budget::limit(std::optional<std::uint64_t> samples) const {
-  if (!part_) return count_;
-  if (*part_ == 0) return 0;
-  if (!samples)
-    throw error(errc::argument,
-                "bad_samples: the number of samples per epoch is unknown after a source that is read "
-                "forward, with steps(n) after filter and unbatch, or if an epoch has no end; give a count "
-                "instead of a fraction")
-        .in_stage("bad_samples");
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
-}
-inline std::string budget::describe() const {
-  if (!part_) return std::to_string(count_);
-  return fraction(*part_).describe();
 }
 
 }  // namespace penstock::inline v0_1::bad_samples

@@ -105,7 +105,6 @@ struct fill_of_other_type : about_element {
 
 namespace detail {
 
-/// Whether the field that an option of `batch` names exists.
 template <class Policy, class Element>
 inline constexpr bool finds_its_field = true;
 template <class Name, class Policy, class Element>
@@ -117,29 +116,14 @@ inline constexpr bool is_batch_option = std::is_same_v<T, tail> || is_policy<T>;
 template <class Name, class Policy>
 inline constexpr bool is_batch_option<field_policy<Name, Policy>> = is_policy<Policy>;
 
-/// Whether `Options` are options of `batch` of which two are of one kind.
 template <class... Options>
 inline constexpr bool repeats_an_option =
     (is_batch_option<Options> && ...) &&
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
 
 /// The size of a whole step, over all ranks.
-[[nodiscard]] inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
-  if (global && ranks > size) {
-    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                 ranks, "; make it larger or use fewer ranks"})
-        .in_stage("batch");
-  }
-  if (!global && size > 0xffffffffu / ranks) {
-    throw error(errc::argument,
-                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-        .in_stage("batch");
-  }
-  return global ? size : size * ranks;
-}
-[[nodiscard]] inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
-  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
-}
+[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
+[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
 /// Returns the size, or throws if a batch cannot have it.
 [[nodiscard]] inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
   if (size == 0)
@@ -163,7 +147,6 @@ constexpr void check_batch_options() {
 /// What the stages that cut batches share: how fields are collated, and the mistakes in that.
 template <class... Policies>
 struct collating {
-  /// The collate policy of a field.
   template <class Name>
   using policy = typename policy_for<Name, Policies...>::type;
 
@@ -254,8 +237,6 @@ struct collating {
 /// forward, a number of ranks that does not divide G.
 ///
 ///     auto labels = samples | decode<field<"cls", integer>>;
-///     auto full = labels | batch(256, tail::drop);
-///     auto texts = samples | decode<field<"txt", text>> | batch(64, ragged);
 ///     auto both = samples | decode<field<"txt", text>, field<"cls", integer>> |
 ///                 batch(64, collate<"txt">(ragged));
 ///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
@@ -327,3 +308,7 @@ template <class... Options>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/batch.ipp>
+#endif

@@ -113,7 +113,6 @@ struct batch_by_stage : detail::collating<Policies...> {
 
 namespace detail {
 
-/// Whether a type can be given as `cost`.
 template <class Cost>
 consteval bool gives_costs() {
   if constexpr (sample_values<Cost>)
@@ -130,7 +129,6 @@ inline constexpr bool begins_with_limit = false;
 template <class First, class... Rest>
 inline constexpr bool begins_with_limit<First, Rest...> = std::convertible_to<First, std::uint64_t>;
 
-/// A rule that can be given a tail policy.
 template <class Rule>
 concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
 
@@ -138,7 +136,12 @@ concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
 template <class Rule>
 concept rule_with_padding = requires(Rule& r) { r.padded = true; };
 
-void check_batch_by_tail(tail at_end);
+inline void check_batch_by_tail(tail at_end) {
+  if (at_end == tail::pad)
+    throw error(errc::argument,
+                "batch_by has no fixed number of samples to pad to; give it tail::keep or tail::drop")
+        .in_stage("batch_by");
+}
 
 /// The options after a rule; a tail policy is passed on to it.
 template <class Rule, class... Policies>
@@ -193,13 +196,6 @@ template <class First, class... Rest>
                 "penstock: write batch_by(cost, limit), with a limit for the sum of the costs of a batch, or "
                 "batch_by(rule) with a cut_rule; for batches of n samples write batch(n)");
   return batch(1);  // so that this is the only error
-}
-
-inline void detail::check_batch_by_tail(tail at_end) {
-  if (at_end == tail::pad)
-    throw error(errc::argument,
-                "batch_by has no fixed number of samples to pad to; give it tail::keep or tail::drop")
-        .in_stage("batch_by");
 }
 
 }  // namespace penstock::inline v0_1

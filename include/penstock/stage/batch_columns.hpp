@@ -21,7 +21,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What is known about a batch beyond its columns.
 struct batch_facts {
   std::size_t size = 0;    ///< slots
   std::size_t valid = 0;   ///< slots with a sample; includes holes
@@ -32,7 +31,13 @@ struct batch_facts {
   mutable std::vector<std::uint8_t> mask{};
 
   /// The mask, made if nobody has requested it before.
-  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const;
+  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const {
+    if (mask.empty()) {
+      mask.assign(size, 0);
+      std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
+    }
+    return mask;
+  }
 };
 
 }  // namespace detail
@@ -119,7 +124,6 @@ template <std::size_t I, any_batch_columns C>
 
 namespace detail {
 
-/// A writable view of one column of a batch.
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
@@ -148,18 +152,15 @@ using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>()
 /// The views of a chain's columns at some place after `batch`: `Columns` is the `batch` stage, or what a
 /// `map_batch` there has returned.
 template <class Columns, class Element>
-struct views_of_columns {
-  using type = Columns;
-};
+struct views_of_columns : std::type_identity<Columns> {};
 template <part_of_kind<batch_tag> Batch, class Element>
-struct views_of_columns<Batch, Element> {
-  using type = editing<Element, typename Batch::template policy<void>>;
-};
+struct views_of_columns<Batch, Element>
+    : std::type_identity<editing<Element, typename Batch::template policy<void>>> {};
 template <part_of_kind<batch_tag> Batch, class... Fields>
-struct views_of_columns<Batch, record<Fields...>> {
-  using type = record<basic_field<
-      typename Fields::name_type,
-      editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
+struct views_of_columns<Batch, record<Fields...>>
+    : std::type_identity<record<basic_field<
+          typename Fields::name_type,
+          editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>> {
 };
 
 template <class Columns, class Stage, class Element>
@@ -207,13 +208,5 @@ struct returned_columns<record<Fields...>> {
 };
 
 }  // namespace detail
-
-inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
-  if (mask.empty()) {
-    mask.assign(size, 0);
-    std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
-  }
-  return mask;
-}
 
 }  // namespace penstock::inline v0_1

@@ -82,10 +82,8 @@ struct cells_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (detail::row_of_columns<typename Context::element>)
-      return mistakes::none{};
-    else
-      return mistakes::cells_need_columns{};
+    return mistakes::unless<detail::row_of_columns<typename Context::element>,
+                            mistakes::cells_need_columns>{};
   }
 };
 

@@ -78,21 +78,15 @@ inline constexpr bool is_only_declared = false;
 template <class T>
 inline constexpr bool is_only_declared<declared_codec<T>> = true;
 template <class T>
-struct defined_codec {
-  using type = T;
-};
+struct defined_codec : std::type_identity<T> {};
 template <class T>
   requires(!is_defined<T>)
-struct defined_codec<T> {
-  using type = declared_codec<T>;
-};
+struct defined_codec<T> : std::type_identity<declared_codec<T>> {};
 
 template <class First, class... Rest>
 struct first_declared : first_declared<Rest...> {};
 template <class T, class... Rest>
-struct first_declared<declared_codec<T>, Rest...> {
-  using type = declared_codec<T>;
-};
+struct first_declared<declared_codec<T>, Rest...> : std::type_identity<declared_codec<T>> {};
 
 template <class T>
 struct field_codec {
@@ -106,7 +100,10 @@ struct field_codec<basic_field<Name, C>> {
   using codec_type = typename defined_codec<C>::type;
 };
 
-/// Whether `T` is a value, written where its codec belongs.
+template <class T>
+using codec_in = typename field_codec<T>::codec_type;
+template <class T>
+using name_in = typename field_codec<T>::name_type;
 template <class T>
 inline constexpr bool is_a_value =
     std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>;
@@ -133,7 +130,6 @@ struct codec_words<basic_field<Name, C>> {
   e.in_stage(text({"decode<", codec, ">"}));
 }
 
-/// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
@@ -179,11 +175,9 @@ std::size_t member_for(const S& sample) {
 template <class C>
 concept codec_of_runs = requires { requires bool(C::reads_contiguous); };
 
-/// A codec that lets pass what is decoded already.
 template <class C>
 concept passing_codec = requires { requires C::passes_values; };
 
-/// How many fields of a record are bytes.
 template <class Record>
 inline constexpr std::size_t byte_fields = 0;
 template <class... Fields>
@@ -193,7 +187,7 @@ inline constexpr std::size_t byte_fields<record<Fields...>> =
 template <class Name, class... Codecs>
 inline constexpr std::size_t codec_for = [] {
   std::size_t found = not_found, i = 0;
-  ((std::is_same_v<Name, typename field_codec<Codecs>::name_type> ? (found = i, ++i) : ++i), ...);
+  ((std::is_same_v<Name, name_in<Codecs>> ? (found = i, ++i) : ++i), ...);
   return found;
 }();
 
@@ -215,10 +209,10 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
-  using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
-  static constexpr bool one_at_a_time = (lone_codec<typename detail::field_codec<Codecs>::codec_type> || ...);
-  static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
+  using codecs = pack<detail::codec_in<Codecs>...>;
+  using scratch = pack<scratch_of<detail::codec_in<Codecs>>...>;
+  static constexpr bool one_at_a_time = (lone_codec<detail::codec_in<Codecs>> || ...);
+  static constexpr bool by_name = (!std::is_void_v<detail::name_in<Codecs>> && ...);
 
   codecs codec_values{};
 
@@ -226,8 +220,7 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{
-        detail::make_pack(typename detail::field_codec<Codecs>::codec_type(std::move(options))...)};
+    return decode_stage{detail::make_pack(detail::codec_in<Codecs>(std::move(options))...)};
   }
 
   template <class V, class Call>
@@ -250,15 +243,14 @@ struct decode_stage {
 
   /// Whether all codecs can show values of samples one behind the other where they lie.
   static constexpr bool reads_contiguous =
-      by_name && (detail::codec_of_runs<typename detail::field_codec<Codecs>::codec_type> && ...);
+      by_name && (detail::codec_of_runs<detail::codec_in<Codecs>> && ...);
   /// Calls `sink` with a record of value runs, that of `first` and of the samples behind it in memory;
   /// returns what it returns, or false if there is no such run for each member.
   template <class Sample, class Sink>
   [[nodiscard]] bool apply_run(const Sample& first, Sink&& sink) const {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      const record<
-          basic_field<typename detail::field_codec<Codecs>::name_type, decltype(run_of<Is>(first))>...>
-          values(detail::made_by{}, [&] { return run_of<Is>(first); }...);
+      const record<basic_field<detail::name_in<Codecs>, decltype(run_of<Is>(first))>...> values(
+          detail::made_by{}, [&] { return run_of<Is>(first); }...);
       return ((get<Is>(values).first != nullptr) && ...) && sink(values);
     }(std::make_index_sequence<sizeof...(Codecs)>{});
   }
@@ -280,28 +272,24 @@ struct decode_stage {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (sizeof...(Codecs) == 0) {
       return mistakes::decode_nothing{};
-    } else if constexpr ((detail::is_only_declared<typename detail::field_codec<Codecs>::codec_type> ||
-                          ...)) {
-      return typename detail::first_declared<typename detail::field_codec<Codecs>::codec_type...>::type{};
-    } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
-      if constexpr ((detail::is_a_value<typename detail::field_codec<Codecs>::codec_type> || ...))
+    } else if constexpr ((detail::is_only_declared<detail::codec_in<Codecs>> || ...)) {
+      return typename detail::first_declared<detail::codec_in<Codecs>...>::type{};
+    } else if constexpr (!(codec<detail::codec_in<Codecs>> && ...)) {
+      if constexpr ((detail::is_a_value<detail::codec_in<Codecs>> || ...))
         return mistakes::number_is_no_codec{};
       else
         return mistakes::not_a_codec{};
-    } else if constexpr (by_name &&
-                         !detail::names_differ<
-                             basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
+    } else if constexpr (by_name && !detail::names_differ<basic_field<detail::name_in<Codecs>, int>...>()) {
       return mistakes::field_twice{};
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
-        if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
+        if constexpr (!(has_field<element, detail::name_in<Codecs>> && ...)) {
           return mistakes::no_such_field{};
         } else {
-          return wants_bytes<(takes<typename detail::field_codec<Codecs>::codec_type,
-                                    std::tuple_element_t<element::template index_of<
-                                                             typename detail::field_codec<Codecs>::name_type>,
-                                                         element>> &&
-                              ...)>();
+          return wants_bytes<(
+              takes<detail::codec_in<Codecs>,
+                    std::tuple_element_t<element::template index_of<detail::name_in<Codecs>>, element>> &&
+              ...)>();
         }
       } else if constexpr (sizeof...(Codecs) != 1 || (detail::byte_fields<element> > 1 && !passes)) {
         return mistakes::decode_which_field{};
@@ -321,17 +309,13 @@ struct decode_stage {
   }
 
  private:
-  static constexpr bool passes =
-      (detail::passing_codec<typename detail::field_codec<Codecs>::codec_type> && ...);
+  static constexpr bool passes = (detail::passing_codec<detail::codec_in<Codecs>> && ...);
   template <class C, class Value>
   static constexpr bool takes = byte_element<Value> || detail::passing_codec<C>;
 
   template <bool Bytes>
   static consteval auto wants_bytes() {
-    if constexpr (Bytes)
-      return mistakes::none{};
-    else
-      return mistakes::codec_wants_bytes{};
+    return mistakes::unless<Bytes, mistakes::codec_wants_bytes>{};
   }
   template <class R, class Call, std::size_t... Is>
   constexpr auto apply_record(R&& sample, const Call& c, std::index_sequence<Is...>) const {
@@ -352,8 +336,8 @@ struct decode_stage {
   }
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
-    return record<basic_field<typename detail::field_codec<Codecs>::name_type,
-                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(
+    return record<
+        basic_field<detail::name_in<Codecs>, std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(
         detail::made_by{}, [&]() -> decltype(auto) { return one_member<Is>(sample, c); }...);
   }
   template <std::size_t I, class S, class Call>

@@ -49,12 +49,10 @@ struct enumerate_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.decided)
-      return mistakes::enumerate_after_filter{};
-    else if constexpr (has_field<typename Context::element, name_of<"index">>)
-      return mistakes::field_twice{};
-    else
-      return mistakes::none{};
+    constexpr bool twice = has_field<typename Context::element, name_of<"index">>;
+    return typename detail::first_mistake<
+        mistakes::unless<!Context::facts.decided, mistakes::enumerate_after_filter>,
+        mistakes::unless<!twice, mistakes::field_twice>>::type{};
   }
 };
 

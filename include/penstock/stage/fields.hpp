@@ -129,8 +129,12 @@ std::size_t find_member(const S& sample) {
   return found;
 }
 
-[[noreturn, gnu::cold]] void refuse_missing(std::string_view wanted, std::string_view has,
-                                            std::string_view key);
+[[noreturn, gnu::cold]] inline void refuse_missing(std::string_view wanted, std::string_view has,
+                                                   std::string_view key) {
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
+      .for_key(key);
+}
 
 template <open_sample S>
 [[noreturn, gnu::cold]] void throw_missing(const S& sample, std::string_view wanted) {
@@ -210,11 +214,5 @@ struct fields_stage {
 
 template <member_name... Names>
 inline constexpr fields_stage<Names...> fields{};
-
-inline void detail::refuse_missing(std::string_view wanted, std::string_view has, std::string_view key) {
-  throw error(errc::missing,
-              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
-      .for_key(key);
-}
 
 }  // namespace penstock::inline v0_1

@@ -61,7 +61,6 @@ concept takes_unfinished = requires { typename F::accepts_unfinished; };
 template <class F>
 concept accepts_call = requires { typename F::accepts_call; };
 
-/// The scratch of a function; an empty type if it has none.
 template <class F>
 using function_scratch =
     typename scratch_or<std::conditional_t<accepts_call<F>, F, nothing_for<F>>, nothing_for<F>>::type;
@@ -73,7 +72,6 @@ template <class F, class V>
 concept random_function = !accepts_call<F> && !std::invocable<const F&, argument_of<F, V>> &&
                           std::invocable<const F&, argument_of<F, V>, rng&>;
 
-/// Whether a function draws random numbers for a value.
 template <class F, class V>
 concept function_uses_random =
     random_function<F, V> || (accepts_call<F> && requires { requires F::template uses_random<V>; });
@@ -121,9 +119,7 @@ template <class F>
 using called_function = std::conditional_t<late_function<F>, or_anything<F>, anything>;
 
 template <class F, class V>
-struct wrong_call {
-  using type = mistakes::wrong_argument;
-};
+struct wrong_call : std::type_identity<mistakes::wrong_argument> {};
 template <class F, class V>
   requires(!std::is_member_pointer_v<F>) && requires { typename parameter_of<F>::type; }
 struct wrong_call<F, V> {
@@ -134,55 +130,50 @@ struct wrong_call<F, V> {
       mistakes::several_parameters>;
 };
 
-/// What a function returns for an element, or why it cannot be called with it.
-template <class F, class V>
-struct function_check {
-  using argument = argument_of<F, V>;
+/// What a function returns for an argument, or why it cannot be called with it: `Wrong::type`, unless it can
+/// if it is not const.
+template <class F, class Argument, class Wrong>
+struct call_check {
   using result = void;
-  using wrong = std::conditional_t<std::invocable<F&, argument> || std::invocable<F&, argument, rng&>,
-                                   mistakes::mutable_function, typename wrong_call<F, V>::type>;
+  using wrong = std::conditional_t<std::invocable<F&, Argument> || std::invocable<F&, Argument, rng&>,
+                                   mistakes::mutable_function, typename Wrong::type>;
 };
-template <class F, class V>
-  requires(!accepts_call<F>) && std::invocable<const F&, argument_of<F, V>>
-struct function_check<F, V> {
-  using result = std::invoke_result_t<const F&, argument_of<F, V>>;
+template <class F, class Argument, class Wrong>
+  requires std::invocable<const F&, Argument>
+struct call_check<F, Argument, Wrong> {
+  using result = std::invoke_result_t<const F&, Argument>;
   using wrong = mistakes::none;
 };
-template <class F, class V>
-  requires random_function<F, V>
-struct function_check<F, V> {
-  using result = std::invoke_result_t<const F&, argument_of<F, V>, rng&>;
+template <class F, class Argument, class Wrong>
+  requires(!std::invocable<const F&, Argument>) && std::invocable<const F&, Argument, rng&>
+struct call_check<F, Argument, Wrong> {
+  using result = std::invoke_result_t<const F&, Argument, rng&>;
   using wrong = mistakes::none;
 };
 
 template <class F, class V>
-struct function_with_memory_check {
-  using result = void;
-  using wrong = mistakes::wrong_argument;
-};
+struct function_check : call_check<F, argument_of<F, V>, wrong_call<F, V>> {};
+
+/// What a function with memory says is wrong: `wrong_argument`, a mistake, or `wrong_argument_for<V>`.
 template <class F, class V>
+struct told_mistake : std::type_identity<mistakes::wrong_argument> {};
+template <class F, class V>
+  requires requires { typename F::wrong_argument; }
+struct told_mistake<F, V> : std::type_identity<typename F::wrong_argument> {};
+template <class F, class V>
+  requires requires { typename F::template wrong_argument_for<V>; }
+struct told_mistake<F, V> : std::type_identity<typename F::template wrong_argument_for<V>> {};
+template <accepts_call F, class V>
+struct function_check<F, V> {
+  using result = void;
+  using wrong = typename told_mistake<F, V>::type;
+};
+template <accepts_call F, class V>
   requires std::invocable<const F&, V&&, const call<function_scratch<F>>&>
-struct function_with_memory_check<F, V> {
+struct function_check<F, V> {
   using result = std::invoke_result_t<const F&, V&&, const call<function_scratch<F>>&>;
   using wrong = mistakes::none;
 };
-/// It may say itself what is wrong: `wrong_argument`, a mistake, or `wrong_argument_for<V>`.
-template <class F, class V>
-  requires(!std::invocable<const F&, V &&, const call<function_scratch<F>>&>) &&
-          requires { typename F::wrong_argument; }
-struct function_with_memory_check<F, V> {
-  using result = void;
-  using wrong = typename F::wrong_argument;
-};
-template <class F, class V>
-  requires(!std::invocable<const F&, V &&, const call<function_scratch<F>>&>) &&
-          requires { typename F::template wrong_argument_for<V>; }
-struct function_with_memory_check<F, V> {
-  using result = void;
-  using wrong = typename F::template wrong_argument_for<V>;
-};
-template <accepts_call F, class V>
-struct function_check<F, V> : function_with_memory_check<F, V> {};
 
 /// The mistake of a function that should turn an element into a value.
 template <class F, class V>
@@ -198,27 +189,23 @@ consteval auto diagnose_function() {
 /// numbers if it takes them.
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
-  if constexpr (std::is_member_pointer_v<F>) {
-    if constexpr (random_function<F, V>) {
-      rng random = c.random();
-      return call_member(f, penstock::finish(std::forward<V>(value)), random);
-    } else {
-      return call_member(f, penstock::finish(std::forward<V>(value)));
-    }
-  } else if constexpr (accepts_call<F>) {
+  if constexpr (accepts_call<F>) {
     return f(std::forward<V>(value), call<function_scratch<F>>{c.at, c.piece, c.seed, c.stream, c.scratch});
-  } else if constexpr (takes_unfinished<F>) {
+  } else {
+    const auto with = [&](auto&... random) -> decltype(auto) {
+      if constexpr (std::is_member_pointer_v<F>)
+        return call_member(f, penstock::finish(std::forward<V>(value)), random...);
+      else if constexpr (takes_unfinished<F>)
+        return f(std::forward<V>(value), random...);
+      else
+        return f(penstock::finish(std::forward<V>(value)), random...);
+    };
     if constexpr (random_function<F, V>) {
       rng random = c.random();
-      return f(std::forward<V>(value), random);
+      return with(random);
     } else {
-      return f(std::forward<V>(value));
+      return with();
     }
-  } else if constexpr (random_function<F, V>) {
-    rng random = c.random();
-    return f(penstock::finish(std::forward<V>(value)), random);
-  } else {
-    return f(penstock::finish(std::forward<V>(value)));
   }
 }
 

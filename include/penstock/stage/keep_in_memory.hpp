@@ -131,22 +131,15 @@ struct keep_in_memory_stage {
   template <class Context>
   static consteval auto diagnose() {
     constexpr auto facts = Context::facts;
-    if constexpr (facts.forward)
-      return mistakes::keep_on_forward{};
-    else if constexpr (facts.renumbers || facts.varies)
-      return mistakes::keep_over_mixed_epochs{};
-    else if constexpr (facts.drawn)
-      return mistakes::keep_after_random{};
-    else if constexpr (facts.placed)
-      return mistakes::keep_after_enumerate{};
-    else if constexpr (facts.expanded)
-      return mistakes::keep_after_unbatch{};
-    else if constexpr (!owned_when_cached<typename Context::element>)
-      return mistakes::keep_views{};
-    else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
-      return mistakes::keep_open_sample{};
-    else
-      return mistakes::none{};
+    using element = typename Context::element;
+    return typename detail::first_mistake<
+        mistakes::unless<!facts.forward, mistakes::keep_on_forward>,
+        mistakes::unless<!facts.renumbers && !facts.varies, mistakes::keep_over_mixed_epochs>,
+        mistakes::unless<!facts.drawn, mistakes::keep_after_random>,
+        mistakes::unless<!facts.placed, mistakes::keep_after_enumerate>,
+        mistakes::unless<!facts.expanded, mistakes::keep_after_unbatch>,
+        mistakes::unless<owned_when_cached<element>, mistakes::keep_views>,
+        mistakes::unless<keepable<std::remove_cvref_t<element>>, mistakes::keep_open_sample>>::type{};
   }
 };
 

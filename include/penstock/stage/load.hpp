@@ -113,10 +113,7 @@ class load_stage {
   template <class Context>
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
-    if constexpr (detail::has_path<Name, element>)
-      return mistakes::none{};
-    else
-      return mistakes::load_without_path{};
+    return mistakes::unless<detail::has_path<Name, element>, mistakes::load_without_path>{};
   }
 
  private:

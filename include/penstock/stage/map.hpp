@@ -64,7 +64,6 @@ struct map_stage {
 
 namespace detail {
 
-/// A record with the field names of `R` and these values.
 template <class R, class... Ts>
 constexpr auto record_like(Ts&&... values) {
   return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -147,7 +146,6 @@ template <class Make, class... Fs>
       return make(std::move(called), key{});
   }(std::make_index_sequence<sizeof...(Fs) - (keyed ? 1 : 0)>{});
 }
-/// The same with the functions as a chain.
 template <class Make, class... Fs>
 [[nodiscard]] constexpr auto with_chain(const Make& make, Fs... functions) {
   return with_functions(

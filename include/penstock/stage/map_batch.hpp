@@ -55,24 +55,8 @@ concept random_batch_function =
 
 /// What a function returns for the columns of a batch, or why it cannot be called with them.
 template <class F, class Views>
-struct batch_function_check {
-  using result = void;
-  using wrong = std::conditional_t<std::invocable<F&, batch_columns<Views>&> ||
-                                       std::invocable<F&, batch_columns<Views>&, rng&>,
-                                   mistakes::mutable_function, mistakes::wrong_argument_of_map_batch>;
-};
-template <class F, class Views>
-  requires std::invocable<const F&, batch_columns<Views>&>
-struct batch_function_check<F, Views> {
-  using result = std::invoke_result_t<const F&, batch_columns<Views>&>;
-  using wrong = mistakes::none;
-};
-template <class F, class Views>
-  requires random_batch_function<F, Views>
-struct batch_function_check<F, Views> {
-  using result = std::invoke_result_t<const F&, batch_columns<Views>&, rng&>;
-  using wrong = mistakes::none;
-};
+using batch_function_check =
+    call_check<F, batch_columns<Views>&, std::type_identity<mistakes::wrong_argument_of_map_batch>>;
 
 }  // namespace detail
 
@@ -106,15 +90,6 @@ struct batch_function_check<F, Views> {
 ///     auto normalised = generated(1000, pixels) | batch(32) | map_batch([](auto& columns) {
 ///                         for (float& x : columns.values().flat()) x = (x - 0.5f) / 0.25f;
 ///                       });
-///     auto sums = normalised | map_batch([](auto& columns) {
-///                   std::vector<float> made;
-///                   for (std::size_t i = 0; i < columns.size(); ++i) {
-///                     float sum = 0;
-///                     for (const float x : columns.values()[i]) sum += x;
-///                     made.push_back(sum);
-///                   }
-///                   return made;
-///                 });
 template <class F>
 struct map_batch_stage {
   using penstock_part = batch_map_tag;

@@ -90,7 +90,6 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
   static constexpr std::size_t first_index = R::template index_of<typename field_at<0>::name_type>;
   template <class R>
   using first_of = std::tuple_element_t<first_index<std::remove_cvref_t<R>>, std::remove_cvref_t<R>>;
-  /// Whether there is a field beside an image.
   static constexpr bool has_roles = !(std::is_same_v<typename Fields::role, changed_field> && ...);
 
  public:
@@ -132,7 +131,6 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
   }
 
  private:
-  /// The function of a role in the place of function `I`.
   template <class Role, std::size_t I>
   using called =
       std::remove_cvref_t<detail::called_in_role<Role, std::tuple_element_t<I, std::tuple<Fs...>>>>;
@@ -173,7 +171,6 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
     }
   }
 
-  /// Field `I` of the record, changed if it is one of the fields.
   template <std::size_t I, class R, class Call>
   constexpr decltype(auto) changed(R&& sample, const Call& c) const {
     using type = std::remove_cvref_t<R>;
@@ -228,23 +225,14 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
 /// One `map` of several fields: `map<"left", "right">(f, g, ...)` changes all with the same random numbers. A
 /// `key` may stand at the end. With an image in the first field, others may be its `as_mask<"png">`,
 /// `as_boxes<"boxes">` and `as_points<"joints">`. Copies nothing; each field has memory of its own per
-/// worker.
-template <mapped_field First, mapped_field Second, mapped_field... More, class F, class... Fs>
+/// worker. A single field that is a mask, boxes or points is a mistake that `|` explains.
+template <mapped_field First, mapped_field... More, class F, class... Fs>
+  requires(sizeof...(More) != 0 || !std::is_same_v<typename decltype(First)::role, changed_field>)
 [[nodiscard]] constexpr auto map(F first, Fs... rest) {
-  using fields = pack<detail::as_role<First>, detail::as_role<Second>, detail::as_role<More>...>;
+  using fields = pack<detail::as_role<First>, detail::as_role<More>...>;
   return detail::with_functions(
       []<class... Functions>(std::tuple<Functions...> functions, key address) {
         return map_fields_stage<fields, Functions...>(std::move(functions), address);
-      },
-      std::move(first), std::move(rest)...);
-}
-/// A mask, boxes or points without their image: a mistake that `|` explains.
-template <mapped_field Only, class F, class... Fs>
-  requires(!std::is_same_v<typename decltype(Only)::role, changed_field>)
-[[nodiscard]] constexpr auto map(F first, Fs... rest) {
-  return detail::with_functions(
-      []<class... Functions>(std::tuple<Functions...> functions, key address) {
-        return map_fields_stage<pack<detail::as_role<Only>>, Functions...>(std::move(functions), address);
       },
       std::move(first), std::move(rest)...);
 }

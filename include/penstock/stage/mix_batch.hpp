@@ -9,7 +9,10 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <numbers>
 #include <utility>
 
 /// Functions for `map_batch` that mix the images of a batch, and their labels.
@@ -28,21 +31,93 @@ struct cutmix_options {
 
 namespace detail {
 
+namespace mixing {
+
+/// A normally distributed number. Source: Box and Muller, "A note on the generation of random normal
+/// deviates", 1958.
+inline double draw_normal(rng& random) {
+  const double u = 1 - random.uniform();  // in (0, 1]
+  const double angle = 2 * std::numbers::pi * random.uniform();
+  return std::sqrt(-2 * std::log(u)) * std::cos(angle);
+}
+
+/// The logarithm of a draw from Gamma(alpha, 1); the draw itself may be too small for a number.
+/// Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, with their step for
+/// alpha < 1.
+inline double draw_log_gamma(rng& random, double alpha) {
+  const double boosted = alpha < 1 ? alpha + 1 : alpha;
+  const double d = boosted - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  double v = 0;
+  while (true) {
+    const double x = draw_normal(random);
+    const double root = 1 + c * x;
+    const double u = 1 - random.uniform();
+    if (root <= 0) continue;
+    v = root * root * root;
+    if (std::log(u) < x * x / 2 + d - d * v + d * std::log(v)) break;
+  }
+  const double log_gamma = std::log(d * v);
+  return alpha < 1 ? log_gamma + std::log(1 - random.uniform()) / alpha : log_gamma;
+}
+
+}  // namespace mixing
+
 /// A draw from Beta(alpha, alpha), for alpha from 1e-6 to 1e6.
-[[nodiscard]] double draw_beta(rng& random, double alpha);
+[[nodiscard]] inline double draw_beta(rng& random, double alpha) {
+  const double a = mixing::draw_log_gamma(random, alpha), b = mixing::draw_log_gamma(random, alpha);
+  return 1 / (1 + std::exp(b - a));
+}
 
-/// Throws `errc::argument`, in the name of `function`.
-[[nodiscard]] std::size_t check_mixing(std::string_view function, any_count classes, double alpha);
-[[noreturn]] void refuse_label(std::string_view function, std::size_t slot, std::size_t classes);
-[[noreturn]] void refuse_soft_labels(std::string_view function, const extents& shape, std::size_t classes);
+[[nodiscard]] inline std::size_t check_mixing(std::string_view function, any_count classes, double alpha) {
+  const std::uint64_t count = classes.of(function);
+  if (count == 0 || count > std::numeric_limits<std::uint32_t>::max())
+    throw error(errc::argument, {function, " needs the number of classes, at least 1, and not ", count});
+  if (!(alpha >= 1e-6 && alpha <= 1e6))  // beyond that the logarithms of a share's parts overflow
+    throw error(errc::argument, {function, ": alpha must be from 1e-6 to 1e6, as in .alpha = 0.2"});
+  return to_size(count);
+}
 
-/// A rectangle that `cutmix` takes from another image.
+[[noreturn]] inline void refuse_label(std::string_view function, std::size_t slot, std::size_t classes) {
+  throw error(errc::shape, {"the label in slot ", slot, " of the batch is no class of ", function, "(",
+                            classes, "), whose classes are 0 to ", classes - 1});
+}
+
+[[noreturn]] inline void refuse_soft_labels(std::string_view function, const extents& shape,
+                                            std::size_t classes) {
+  throw error(errc::shape, {function, "(", classes, ") gets labels of shape ", to_string(shape),
+                            "; they must be integers, or shares of shape (n, ", classes, ")"});
+}
+
 struct cut_box {
   std::size_t x = 0, y = 0, width = 0, height = 0;
 };
+
 /// Of an image of shape `batch`; changes the share to that of the pixels outside the rectangle. Throws
 /// `errc::shape` if the batch's shape is not the one that the options say.
-[[nodiscard]] cut_box draw_cut_box(const extents& batch, bool channels_first, rng& random, double& share);
+[[nodiscard]] inline cut_box draw_cut_box(const extents& batch, bool channels_first, rng& random,
+                                          double& share) {
+  if (batch.rank() != 4)
+    throw error(errc::shape, {"cutmix gets images of shape ", to_string(batch),
+                              "; it needs (n, channels, height, width), or (n, height, width, channels) with "
+                              ".channels_first = false"});
+  const std::uint64_t first = batch[1], last = batch[3];
+  const std::uint64_t channels = channels_first ? first : last, side = channels_first ? last : first;
+  if (channels > 4 && side <= 4)
+    throw error(errc::shape, {"cutmix gets images of shape ", to_string(batch), ", where channels are ",
+                              channels_first ? "last; write cutmix(classes, {.channels_first = false})"
+                                             : "first; leave out .channels_first = false"});
+  const std::uint64_t height = batch[channels_first ? 2 : 1], width = batch[channels_first ? 3 : 2];
+  if (height == 0 || width == 0) return {};
+  const double half = 0.5 * std::sqrt(1 - share);
+  const std::uint64_t x = random.below(width), y = random.below(height);
+  const auto half_width = static_cast<std::uint64_t>(half * static_cast<double>(width));
+  const auto half_height = static_cast<std::uint64_t>(half * static_cast<double>(height));
+  const std::uint64_t left = x - std::min(x, half_width), right = std::min(x + half_width, width);
+  const std::uint64_t top = y - std::min(y, half_height), bottom = std::min(y + half_height, height);
+  share = 1 - static_cast<double>((right - left) * (bottom - top)) /
+                  (static_cast<double>(width) * static_cast<double>(height));
+  return {to_size(left), to_size(top), to_size(right - left), to_size(bottom - top)};
+}
 
 /// Which slots of a batch are mixed: each one that holds a sample, with the one before it that does. The
 /// first is mixed with the last.
@@ -82,12 +157,12 @@ struct blended_rows {
   const T* rows;
   extents size;
   mixed_slots slots;
-  number share;
+  double share;
 
   [[nodiscard]] extents shape() const { return size; }
   void write_to(T* into) const {
     const std::size_t count = to_size(size.drop_front().elements());
-    const number other = 1 - share;
+    const number own = static_cast<number>(share), other = 1 - own;
     slots.for_each(
         [&](std::size_t i, std::size_t partner) {
           const T* const a = rows + i * count;
@@ -98,11 +173,11 @@ struct blended_rows {
           // how often it runs, and that nothing overlaps.
           for (number mixed[8]; k + 8 <= count; k += 8) {
             for (std::size_t j = 0; j < 8; ++j)
-              mixed[j] = static_cast<number>(a[k + j]) * share + static_cast<number>(b[k + j]) * other;
+              mixed[j] = static_cast<number>(a[k + j]) * own + static_cast<number>(b[k + j]) * other;
             for (std::size_t j = 0; j < 8; ++j) to[k + j] = static_cast<T>(mixed[j]);
           }
           for (; k < count; ++k)
-            to[k] = static_cast<T>(static_cast<number>(a[k]) * share + static_cast<number>(b[k]) * other);
+            to[k] = static_cast<T>(static_cast<number>(a[k]) * own + static_cast<number>(b[k]) * other);
         },
         [&](std::size_t i) { std::memcpy(into + i * count, rows + i * count, count * sizeof(T)); });
   }
@@ -153,18 +228,19 @@ struct soft_labels {
   std::span<const T> labels;
   std::size_t classes;
   mixed_slots slots;
-  float share;
+  double share;
 
   [[nodiscard]] extents shape() const { return extents(labels.size(), classes); }
   void write_to(float* into) const {
     std::fill_n(into, labels.size() * classes, 0.0f);
+    const auto own = static_cast<float>(share);
     const auto place = [&](std::size_t row, std::size_t of) -> float& {
       return into[row * classes + static_cast<std::size_t>(labels[of])];
     };
     slots.for_each(
         [&](std::size_t i, std::size_t partner) {
-          place(i, i) += share;
-          place(i, partner) += 1 - share;
+          place(i, i) += own;
+          place(i, partner) += 1 - own;
         },
         [](std::size_t) {});
   }
@@ -177,13 +253,9 @@ inline constexpr bool holds_numbers<std::span<T>> = std::is_arithmetic_v<T>;
 
 /// A column of a batch, without the words that tell what it is: a `tensor_view` of this type of numbers.
 template <class View>
-struct array_numbers {
-  using type = void;
-};
+struct array_numbers : std::type_identity<void> {};
 template <class T>
-struct array_numbers<tensor_view<T>> {
-  using type = T;
-};
+struct array_numbers<tensor_view<T>> : std::type_identity<T> {};
 
 /// The mixed labels: of numbers from 0 to `classes` - 1, or of a column of shape (n, classes) that is soft
 /// already.
@@ -199,7 +271,7 @@ auto mixed_labels(std::string_view function, const View& labels, std::size_t cla
       if (slots.holds(i) && (std::cmp_less(+labels[i], 0) || std::cmp_greater_equal(+labels[i], classes)))
           [[unlikely]]
         refuse_label(function, i, classes);
-    return soft_labels<number>{labels, classes, slots, static_cast<float>(share)};
+    return soft_labels<number>{labels, classes, slots, share};
   } else {
     using number = typename array_numbers<View>::type;
     static_assert(std::is_floating_point_v<number>,
@@ -207,8 +279,7 @@ auto mixed_labels(std::string_view function, const View& labels, std::size_t cla
                   "class; decode them with integer");
     if (labels.rank() != 2 || labels.shape()[1] != classes) [[unlikely]]
       refuse_soft_labels(function, labels.shape(), classes);
-    return blended_rows<number>{labels.data(), labels.shape(), slots,
-                                static_cast<typename blended_rows<number>::number>(share)};
+    return blended_rows<number>{labels.data(), labels.shape(), slots, share};
   }
 }
 
@@ -234,11 +305,47 @@ auto with_mixed_fields(const std::type_identity<record<Fields...>>&, const auto&
       one(std::type_identity<Fields>{})...);
 }
 
-/// What `mixup` and `cutmix` have in common: the columns of their fields.
-template <class Image, class Label>
-struct mixed_fields {
+struct adding_images {
+  using options = mixup_options;
+  static constexpr std::string_view name = "mixup";
+
+  template <class View>
+  static auto mixed(const View& images, const mixed_slots& slots, const options&, rng&, double& share) {
+    using number = typename array_numbers<View>::type;
+    static_assert(
+        !std::is_void_v<number> && !std::is_integral_v<number>,
+        "penstock: mixup adds images, which must be arrays of floating-point numbers; write to_float or "
+        "normalize before batch, and no pitched");
+    return blended_rows<number>{images.data(), images.shape(), slots, share};
+  }
+};
+
+struct patching_images {
+  using options = cutmix_options;
+  static constexpr std::string_view name = "cutmix";
+
+  template <class View>
+  static auto mixed(const View& images, const mixed_slots& slots, const options& how, rng& random,
+                    double& share) {
+    using number = typename array_numbers<View>::type;
+    static_assert(!std::is_void_v<number>,
+                  "penstock: cutmix works on images of equal sizes; stack them, or use channels_first");
+    const auto box = draw_cut_box(images.shape(), how.channels_first, random, share);
+    return patched_rows<number>{images.data(), images.shape(), slots, box, how.channels_first};
+  }
+};
+
+/// A function of `map_batch` that mixes the fields `Image` and `Label`.
+template <class Image, class Label, class How>
+class mixing_function {
+ public:
+  mixing_function(any_count classes, const typename How::options& options)
+      : classes_(check_mixing(How::name, classes, options.alpha)), options_(options) {}
+
+  [[nodiscard]] std::string describe() const { return std::string(How::name) + "_function"; }
+
   template <class Views>
-  static consteval void check() {
+  [[nodiscard]] auto operator()(const batch_columns<Views>& columns, rng& random) const {
     static_assert(any_record<Views>,
                   "penstock: mixup and cutmix work on records of an image and a label; name them with "
                   "fields<\"image\", \"label\"> or return a record from map");
@@ -248,74 +355,29 @@ struct mixed_fields {
     static_assert(!std::is_same_v<Image, Label>,
                   "penstock: mixup and cutmix take the name of the images and that of their labels, which is "
                   "another one");
+    double share = draw_beta(random, options_.alpha);
+    const auto slots = mixed_slots::of(columns);
+    const auto images =
+        How::mixed(columns.template field<Views::template index_of<Image>>(), slots, options_, random, share);
+    return with_mixed_fields<Image, Label>(
+        std::type_identity<Views>{}, columns, images,
+        mixed_labels(How::name, columns.template field<Views::template index_of<Label>>(), classes_, slots,
+                     share));
   }
-  template <class Name, class Views>
-  static auto column(const batch_columns<Views>& columns) {
-    return columns.template field<Views::template index_of<Name>>();
-  }
+
+ private:
+  std::size_t classes_;
+  typename How::options options_;
 };
 
 }  // namespace detail
 
 /// Made by `mixup<"image", "label">(classes)`, for `map_batch`.
 template <class Image, class Label>
-class mixup_function {
- public:
-  mixup_function(any_count classes, const mixup_options& options)
-      : classes_(detail::check_mixing("mixup", classes, options.alpha)), alpha_(options.alpha) {}
-
-  template <class Views>
-  [[nodiscard]] auto operator()(const batch_columns<Views>& columns, rng& random) const {
-    using fields = detail::mixed_fields<Image, Label>;
-    fields::template check<Views>();
-    const auto images = fields::template column<Image>(columns);
-    using number = typename detail::array_numbers<std::remove_const_t<decltype(images)>>::type;
-    static_assert(
-        !std::is_void_v<number> && !std::is_integral_v<number>,
-        "penstock: mixup adds images, which must be arrays of floating-point numbers; write to_float or "
-        "normalize before batch, and no pitched");
-    const double share = detail::draw_beta(random, alpha_);
-    const auto slots = detail::mixed_slots::of(columns);
-    return detail::with_mixed_fields<Image, Label>(
-        std::type_identity<Views>{}, columns,
-        detail::blended_rows<number>{images.data(), images.shape(), slots,
-                                     static_cast<typename detail::blended_rows<number>::number>(share)},
-        detail::mixed_labels("mixup", fields::template column<Label>(columns), classes_, slots, share));
-  }
-
- private:
-  std::size_t classes_;
-  double alpha_;
-};
-
+using mixup_function = detail::mixing_function<Image, Label, detail::adding_images>;
 /// Made by `cutmix<"image", "label">(classes)`, for `map_batch`.
 template <class Image, class Label>
-class cutmix_function {
- public:
-  cutmix_function(any_count classes, const cutmix_options& options)
-      : classes_(detail::check_mixing("cutmix", classes, options.alpha)), options_(options) {}
-
-  template <class Views>
-  [[nodiscard]] auto operator()(const batch_columns<Views>& columns, rng& random) const {
-    using fields = detail::mixed_fields<Image, Label>;
-    fields::template check<Views>();
-    const auto images = fields::template column<Image>(columns);
-    using number = typename detail::array_numbers<std::remove_const_t<decltype(images)>>::type;
-    static_assert(!std::is_void_v<number>,
-                  "penstock: cutmix works on images of equal sizes; stack them, or use channels_first");
-    double share = detail::draw_beta(random, options_.alpha);
-    const auto box = detail::draw_cut_box(images.shape(), options_.channels_first, random, share);
-    const auto slots = detail::mixed_slots::of(columns);
-    return detail::with_mixed_fields<Image, Label>(
-        std::type_identity<Views>{}, columns,
-        detail::patched_rows<number>{images.data(), images.shape(), slots, box, options_.channels_first},
-        detail::mixed_labels("cutmix", fields::template column<Label>(columns), classes_, slots, share));
-  }
-
- private:
-  std::size_t classes_;
-  cutmix_options options_;
-};
+using cutmix_function = detail::mixing_function<Image, Label, detail::patching_images>;
 
 /// Mixes each image of a batch with the one before it, and the first with the last: `share` of the image
 /// and 1 - `share` of its partner. One share is drawn for a batch, from Beta(alpha, alpha). The labels
@@ -341,10 +403,6 @@ class cutmix_function {
 ///     };
 ///     auto mixed = generated(1000, make) | batch(32, tail::drop) |
 ///                  map_batch(mixup<"image", "label">(10, {.alpha = 0.2}));
-///     for (auto&& b : mixed.epoch(0)) {
-///       auto shares = get<"label">(b);                         // a (32, 10) array of float
-///       train(b);
-///     }
 template <fixed_string Image, fixed_string Label>
 [[nodiscard]] auto mixup(any_count classes, const mixup_options& options = {}) {
   return mixup_function<name_of<Image>, name_of<Label>>(classes, options);
@@ -364,7 +422,6 @@ template <fixed_string Image, fixed_string Label>
 /// Throws as `mixup` does, and `errc::shape` in the run if images have another number of dimensions, or if
 /// their shape shows that channels are not where the option says.
 ///
-///     const auto mix = map_batch(cutmix<"image", "label">(1000));
 ///     const auto last = map_batch(cutmix<"image", "label">(1000, {.channels_first = false}));
 template <fixed_string Image, fixed_string Label>
 [[nodiscard]] auto cutmix(any_count classes, const cutmix_options& options = {}) {
@@ -372,7 +429,3 @@ template <fixed_string Image, fixed_string Label>
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/mix_batch.ipp>
-#endif

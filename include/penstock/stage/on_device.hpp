@@ -72,7 +72,6 @@ struct not_a_device_operation : about_element {
 
 namespace detail {
 
-/// Joins operations of one family that follow each other.
 template <class Family>
 struct joined_operations {
   template <class Op>
@@ -129,7 +128,6 @@ struct device_check<View, pack<Op, Rest...>> {
   using wrong = decltype(find());
 };
 
-/// Whether an `on_device` before this place works on the field.
 template <class Columns, class Name>
 inline constexpr bool taken_on_device = false;
 template <class Columns, class Stage, class Name>

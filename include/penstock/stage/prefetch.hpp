@@ -16,10 +16,6 @@ namespace penstock::inline v0_1 {
 /// the sequence does not change. More than 2^20 batches, 2^32 samples or 2^48 bytes are `errc::argument` when
 /// you open the plan; running out of memory for them is `errc::io`.
 ///
-///     auto ahead = samples | decode<field<"txt", text>> | shuffle(seed(7)) | prefetch(256) | batch(32, ragged);
-///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(seed(7)) | prefetch(64_MiB) | batch(32, ragged);
-///     auto few = samples | decode<field<"txt", text>> | shuffle(seed(7)) | prefetch(256, {.max_in_flight = 8}) |
-///                batch(32, ragged);
 ///     auto long_ones = samples | decode<field<"txt", text>> |
 ///                      prefetch(64_MiB, {.coalesce_gap = 256_KiB, .max_coalesced = 32_MiB, .part_size = 8_MiB}) |
 ///                      batch(32, ragged);

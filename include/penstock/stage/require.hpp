@@ -5,7 +5,6 @@
 
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 
@@ -38,11 +37,9 @@ struct require_stage {
   static consteval auto diagnose() {
     if constexpr (sizeof...(Gs) == 0)
       return mistakes::require_nothing{};
-    else if constexpr ((Context::facts.keeps(Gs) && ...))
-      return mistakes::none{};
     else
       return typename detail::first_mistake<
-          std::conditional_t<Context::facts.keeps(Gs), mistakes::none, mistakes::not_kept<Gs>>...>::type{};
+          mistakes::unless<Context::facts.keeps(Gs), mistakes::not_kept<Gs>>...>::type{};
   }
 };
 

@@ -72,20 +72,15 @@ struct shuffle_buffer_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::cursor_after_batch{};
-    else if constexpr (Context::facts.cursor)
-      return mistakes::order_after_cursor{};
-    else if constexpr (Context::facts.decided)
-      return mistakes::cursor_after_filter{};
-    else
-      return mistakes::none{};
+    constexpr auto facts = Context::facts;
+    return typename detail::first_mistake<
+        mistakes::unless<!facts.batched, mistakes::cursor_after_batch>,
+        mistakes::unless<!facts.cursor, mistakes::order_after_cursor>,
+        mistakes::unless<!facts.decided, mistakes::cursor_after_filter>>::type{};
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = seed_stage{});
-
-inline shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
+[[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed = seed_stage{}) {
   const std::uint64_t capacity = wanted.of("shuffle_buffer");
   if (capacity == 0)
     throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")

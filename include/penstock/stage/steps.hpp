@@ -36,16 +36,11 @@ struct steps_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::steps_without_batch{};
+    return mistakes::unless<Context::facts.batched, mistakes::steps_without_batch>{};
   }
 };
 
-[[nodiscard]] steps_stage steps(any_count count);
-
-inline steps_stage steps(any_count wanted) {
+[[nodiscard]] inline steps_stage steps(any_count wanted) {
   const std::uint64_t count = wanted.of("steps");
   if (count == 0)
     throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")

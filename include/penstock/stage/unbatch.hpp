@@ -46,19 +46,14 @@ std::size_t row_count(const V& v) {
 }
 
 template <class V>
-struct row_of {
-  using type = void;
-};
+struct row_of : std::type_identity<void> {};
 template <rows V>
-struct row_of<V> {
-  using type = std::remove_cvref_t<decltype(std::declval<const V&>()[0])>;
-};
+struct row_of<V> : std::type_identity<std::remove_cvref_t<decltype(std::declval<const V&>()[0])>> {};
 template <class... Fields>
   requires(rows<finished_value<typename Fields::type>> && ...)
-struct row_of<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type,
-                                  typename row_of<finished_value<typename Fields::type>>::type>...>;
-};
+struct row_of<record<Fields...>>
+    : std::type_identity<record<basic_field<
+          typename Fields::name_type, typename row_of<finished_value<typename Fields::type>>::type>...>> {};
 
 }  // namespace detail
 
@@ -96,10 +91,7 @@ struct unbatch_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (std::is_void_v<output<typename Context::element>>)
-      return mistakes::not_expandable{};
-    else
-      return mistakes::none{};
+    return mistakes::unless<!std::is_void_v<output<typename Context::element>>, mistakes::not_expandable>{};
   }
 };
 

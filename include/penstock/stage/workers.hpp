@@ -8,11 +8,6 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-[[noreturn, gnu::cold]] void refuse_workers(std::uint64_t threads);
-[[noreturn, gnu::cold]] void refuse_nice(int nice);
-}  // namespace detail
-
 /// The number of threads that evaluate samples; with 0, the thread that requests batches evaluates them, with
 /// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
 /// processors that this process may use, shared among the ranks of the node, less one if they are more than
@@ -46,25 +41,24 @@ struct workers_stage {
     options.workers = value;
     options.threads = threads;
   }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    std::string line = detail::text({"workers(", value});
+    if (!threads.processors.empty())
+      detail::append(line, {threads.processors.size() == 1 ? ", processor " : ", processors ",
+                            threads.processors.describe()});
+    if (threads.nice) detail::append(line, {", nice ", *threads.nice});
+    return line + ")";
+  }
 };
-
-[[nodiscard]] constexpr workers_stage workers(any_count value, const worker_options& threads = {}) {
-  const std::uint64_t count = value.of("workers");
-  if (count > workers_stage::max_workers) detail::refuse_workers(count);
-  if (threads.nice && (*threads.nice < 0 || *threads.nice > 19)) detail::refuse_nice(*threads.nice);
-  return {static_cast<unsigned>(count), threads};
-}
 
 namespace detail {
 
-inline void refuse_workers(std::uint64_t threads) {
+[[noreturn, gnu::cold]] inline void refuse_workers(std::uint64_t threads) {
   throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
                                std::uint64_t{workers_stage::max_workers}})
       .in_stage("workers");
 }
-
-inline void refuse_nice(int nice) {
+[[noreturn, gnu::cold]] inline void refuse_nice(int nice) {
   throw error(errc::argument, {"workers(n, {.nice = ", nice,
                                "}): nice goes from 0 to 19, where 19 gives way to every other thread"})
       .in_stage("workers");
@@ -72,13 +66,11 @@ inline void refuse_nice(int nice) {
 
 }  // namespace detail
 
-inline std::string workers_stage::describe() const {
-  std::string line = detail::text({"workers(", value});
-  if (!threads.processors.empty())
-    detail::append(line, {threads.processors.size() == 1 ? ", processor " : ", processors ",
-                          threads.processors.describe()});
-  if (threads.nice) detail::append(line, {", nice ", *threads.nice});
-  return line + ")";
+[[nodiscard]] constexpr workers_stage workers(any_count value, const worker_options& threads = {}) {
+  const std::uint64_t count = value.of("workers");
+  if (count > workers_stage::max_workers) detail::refuse_workers(count);
+  if (threads.nice && (*threads.nice < 0 || *threads.nice > 19)) detail::refuse_nice(*threads.nice);
+  return {static_cast<unsigned>(count), threads};
 }
 
 }  // namespace penstock::inline v0_1

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -14,7 +13,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -114,19 +112,12 @@ class any_of {
   template <class S>
   static constexpr bool reads_ahead = background_session<typename S::session>;
   struct state {
-    explicit state(const chosen& given) : where(given) { open<0>(); }
-
-    template <std::size_t I>
-    void open() {
-      if (where.index() != I) {
-        if constexpr (I + 1 < sizeof...(Storages)) open<I + 1>();
-        return;
-      }
-      const auto& storage = *std::get_if<I>(&where);
-      auto& made = session.template emplace<I + 1>(storage);
-      using type = std::remove_cvref_t<decltype(storage)>;
-      if constexpr ((reads_ahead<Storages> || ...) && !reads_ahead<type>)
-        threads.emplace(session_view(made.session), storage.names(), std::size_t{8});
+    explicit state(const chosen& given) : where(given) {
+      with<0>(where, [this]<class S>(const S& storage) {
+        auto& made = session.template emplace<opened<S>>(storage);
+        if constexpr ((reads_ahead<Storages> || ...) && !reads_ahead<S>)
+          threads.emplace(session_view(made.session), storage.names(), std::size_t{8});
+      });
     }
 
     chosen where;
@@ -162,9 +153,7 @@ class any_of {
     /// That of the chosen one.
     [[nodiscard]] session_report report() const {
       session_report all = chosen_session::report();
-      all.names =
-          with<0>(std::as_const(state_->where),
-                  [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
+      all.names = names_of(state_->where);
       return all;
     }
     [[nodiscard]] session_report limits() const {
@@ -184,8 +173,22 @@ class any_of {
     std::unique_ptr<state> state_;
   };
 
-  explicit any_of(std::string_view url) : storage_(of_url<0>(url, detail::scheme_of(url))) {}
-  explicit any_of(std::vector<std::string> urls) : storage_(of_list<0>(urls, detail::common_scheme(urls))) {}
+  explicit any_of(std::string_view url)
+      : storage_(of_scheme<0>(detail::scheme_of(url), [url]<class S>(std::in_place_type_t<S> which) {
+          return chosen(which, argument<S>(url));
+        })) {}
+  explicit any_of(std::vector<std::string> urls)
+      : storage_(of_scheme<0>(detail::common_scheme(urls), [&urls]<class S>(std::in_place_type_t<S> which) {
+          if constexpr (std::constructible_from<S, std::vector<std::string>>) {
+            for (std::string& one : urls) one = argument<S>(one);
+            return chosen(which, std::move(urls));
+          } else {
+            if (urls.size() != 1)
+              throw error(errc::argument, {"the storage for ", detail::scheme_of(urls[0]),
+                                           " takes one URL, not a list; write one with braces"});
+            return chosen(which, argument<S>(urls[0]));
+          }
+        })) {}
   any_of(std::initializer_list<const char*> urls)
       : any_of(std::vector<std::string>(urls.begin(), urls.end())) {}
   /// One of the storages as it is.
@@ -193,9 +196,7 @@ class any_of {
     requires(std::same_as<S, Storages> || ...)
   explicit any_of(S where) : storage_(std::move(where)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const {
-    return with<0>(storage_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
-  }
+  [[nodiscard]] std::span<const std::string> names() const { return names_of(storage_); }
   [[nodiscard]] session connect() const { return session(storage_); }
   /// See `has_sidecars`. Local files have none: what belongs to them is found by their paths.
   [[nodiscard]] any_of sidecars(sidecar which) const
@@ -231,46 +232,27 @@ class any_of {
   }
 
  private:
-  template <class S>
-  [[nodiscard]] static bool has(std::string_view scheme) noexcept {
-    for (const std::string_view one : detail::schemes_of<S>())
-      if (one == scheme) return true;
-    return false;
-  }
-  [[noreturn, gnu::cold]] static void refuse(std::string_view scheme) {
-    std::vector<std::string_view> known;
-    (known.insert(known.end(), detail::schemes_of<Storages>().begin(), detail::schemes_of<Storages>().end()),
-     ...);
-    detail::refuse_scheme(scheme, known);
+  [[nodiscard]] static std::span<const std::string> names_of(const chosen& where) {
+    return with<0>(where, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
   template <class S>
   [[nodiscard]] static std::string argument(std::string_view url) {
     return is_local<S>() ? detail::path_of(url) : detail::with_lower_scheme(url);
   }
-  template <std::size_t I>
-  [[nodiscard]] static chosen of_url(std::string_view url, const std::string& scheme) {
+  /// What `make` returns for the storage with this scheme.
+  template <std::size_t I, class Make>
+  [[nodiscard]] static chosen of_scheme(const std::string& scheme, Make&& make) {
     if constexpr (I == sizeof...(Storages)) {
-      refuse(scheme);
+      std::vector<std::string_view> known;
+      (known.insert(known.end(), detail::schemes_of<Storages>().begin(),
+                    detail::schemes_of<Storages>().end()),
+       ...);
+      detail::refuse_scheme(scheme, known);
     } else {
       using type = std::variant_alternative_t<I, chosen>;
-      if (!has<type>(scheme)) return of_url<I + 1>(url, scheme);
-      return chosen(std::in_place_index<I>, argument<type>(url));
-    }
-  }
-  template <std::size_t I>
-  [[nodiscard]] static chosen of_list(std::vector<std::string>& urls, const std::string& scheme) {
-    if constexpr (I == sizeof...(Storages)) {
-      refuse(scheme);
-    } else {
-      using type = std::variant_alternative_t<I, chosen>;
-      if (!has<type>(scheme)) return of_list<I + 1>(urls, scheme);
-      if constexpr (std::constructible_from<type, std::vector<std::string>>) {
-        for (std::string& one : urls) one = argument<type>(one);
-        return chosen(std::in_place_index<I>, std::move(urls));
-      } else {
-        if (urls.size() != 1) detail::refuse_list(scheme);
-        return chosen(std::in_place_index<I>, argument<type>(urls[0]));
-      }
+      for (const std::string_view one : detail::schemes_of<type>())
+        if (one == scheme) return make(std::in_place_type<type>);
+      return of_scheme<I + 1>(scheme, make);
     }
   }
 

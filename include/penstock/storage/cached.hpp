@@ -5,24 +5,16 @@
 #error "penstock/storage/cached.hpp needs xxHash: link penstock::cache"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/storage/cache/block_cache.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/storage_around.hpp>
+#include <penstock/storage/detail/threaded_session.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
-#include <penstock/storage/resilience/retried_session.hpp>
-#include <penstock/storage/session_report.hpp>
-#include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/threaded_reads.hpp>
 
 #include <concepts>
-#include <cstdint>
-#include <memory>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -65,105 +57,19 @@ namespace penstock::inline v0_1 {
 /// `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
 template <class Near, storage Far>
-  requires std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>
-class cached {
-  using reads = detail::blocks::block_cache<Near, Far>;
-  struct state {
-    state(const Far& given, const Near& near)
-        : far(given), session(far, near), threads(session_view(session), far.names(), 16) {}
-
-    ~state() { end(); }
-    void cancel() noexcept {
-      threads.cancel();
-      session.stop_waiting();
-    }
-    void end() noexcept {
-      session.end();
-      cancel();
-      penstock::end_reads(session.far());
-    }
-
-    Far far;  // whose names the session refers to
-    reads session;
-    threaded_reads threads;
-  };
-
+  requires(std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>)
+class cached : public detail::storage_around<cached<Near, Far>, Far> {
  public:
-  static constexpr bool names_are_paths = is_local<Far>();
-
   /// What a run reads through; see `background_session`.
-  class session {
-   public:
-    static constexpr session_traits traits = {.latency = true};
+  using session = detail::threaded_session<detail::blocks::block_cache<Near, Far>>;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return state_->session.size(id); }
-    [[nodiscard]] object_version version(object_id id) const { return state_->session.version(id); }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      state_->session.read(id, offset, into);
-    }
-    [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session.far(), id); }
-    void confirm(object_id id) const { state_->session.confirm(id); }
-    [[nodiscard]] access_plan_sink access_plan() const noexcept { return state_->session.access_plan(); }
-    void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
-      state_->session.plan_read(id, offset, size, row);
-    }
-    /// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
-    [[nodiscard]] bool resident(object_id id) const { return state_->session.resident(id); }
-    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-      state_->threads.read_many(requests, listener);
-    }
-    void cancel() const noexcept {
-      state_->cancel();
-      cancel_reads(state_->session.far());
-    }
-    void end_reads() const noexcept { state_->end(); }
-    /// What the cache did, and what the other storage did.
-    [[nodiscard]] session_report report() const {
-      session_report all = report_of(state_->session.far());
-      all.counted = true;
-      all.max_in_flight = 0;
-      all.oldest.reset();
-      all.names = state_->far.names();
-      state_->session.add_to(all.counters);
-      return all;
-    }
-    [[nodiscard]] session_report limits() const {
-      session_report all = limits_of(state_->session.far());
-      all.max_in_flight = 0;
-      return all;
-    }
+  cached(Far far, Near near)
+      : detail::storage_around<cached<Near, Far>, Far>(std::move(far)), near_(std::move(near)) {}
 
-   private:
-    friend cached;
-    session(const Far& far, const Near& near) : state_(new state(far, near)) {}
-
-    std::unique_ptr<state> state_;
-  };
-
-  cached(Far far, Near near) : far_(std::move(far)), near_(std::move(near)) {}
-
-  [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(far_); }
-  [[nodiscard]] session connect() const { return session(far_, near_); }
-  /// See `has_sidecars`.
-  [[nodiscard]] cached sidecars(sidecar which) const
-    requires(has_sidecars<Far>())
-  {
-    return cached(far_.sidecars(which), near_);
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] cached with_names(std::vector<std::string> names) const
-    requires renaming_storage<Far>
-  {
-    return cached(far_.with_names(std::move(names)), near_);
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::describe_around("cached", far_, near_.describe());
-  }
+  [[nodiscard]] session connect() const { return session(16, this->inner(), near_); }
+  [[nodiscard]] std::string describe() const { return this->describe_as("cached", near_.describe()); }
 
  private:
-  Far far_;
   Near near_;
 };
 

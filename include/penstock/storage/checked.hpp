@@ -9,16 +9,13 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/crypto/checked_session.hpp>
-#include <penstock/storage/resilience/retried_session.hpp>
+#include <penstock/storage/detail/storage_around.hpp>
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
-#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -55,44 +52,27 @@ struct checked_options {
 /// Cost: each object is read once more in each session, and hashed by one thread. After that, a look at a
 /// flag per read.
 template <storage Far>
-class checked {
+class checked : public detail::storage_around<checked<Far>, Far, true> {
  public:
-  /// Not even if those inside are paths; see above.
-  static constexpr bool names_are_paths = false;
   using session = detail::checked_session<Far>;
 
   checked(Far far, sha256_list list, checked_options options = {})
-      : far_(std::move(far)), check_(std::move(list)), options_(options) {
+      : detail::storage_around<checked<Far>, Far, true>(std::move(far)),
+        check_(std::move(list)),
+        options_(options) {
     if (options.max_checks_in_flight == 0)
       throw error(errc::argument,
                   "checked needs to compare at least one object at a time: max_checks_in_flight is 0");
   }
 
-  [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
-  [[nodiscard]] session connect() const { return session(far_, check_, options_.max_checks_in_flight); }
-  /// See `has_sidecars`.
-  [[nodiscard]] checked sidecars(sidecar which) const
-    requires(has_sidecars<Far>() || renaming_storage<Far>)
-  {
-    if constexpr (has_sidecars<Far>()) {
-      return checked(far_.sidecars(which), check_.list(), options_);
-    } else {
-      return with_names(which.of_each(names()));
-    }
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] checked with_names(std::vector<std::string> names) const
-    requires renaming_storage<Far>
-  {
-    return checked(far_.with_names(std::move(names)), check_.list(), options_);
+  [[nodiscard]] session connect() const {
+    return session(this->inner(), check_, options_.max_checks_in_flight);
   }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("checked", far_,
-                                   detail::text({"SHA-256 of ", check_.list().size(), " objects"}));
+    return this->describe_as("checked", detail::text({"SHA-256 of ", check_.list().size(), " objects"}));
   }
 
  private:
-  Far far_;
   sha256_check check_;
   checked_options options_;
 };

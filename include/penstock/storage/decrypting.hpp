@@ -9,15 +9,12 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/crypto/decrypting_session.hpp>
+#include <penstock/storage/detail/storage_around.hpp>
 #include <penstock/storage/encryption.hpp>
-#include <penstock/storage/resilience/retried_session.hpp>
-#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -31,16 +28,18 @@ struct decrypting_options {
   std::size_t max_in_flight = 64;
 };
 
-/// See `decrypting`.
+/// See `decrypting`. Names do not count as paths, so that nothing is kept beside the files in plaintext;
+/// sidecars are encrypted as well.
 template <class Cipher, storage Storage, key_provider Keys>
-class decrypting_storage {
+class decrypting_storage
+    : public detail::storage_around<decrypting_storage<Cipher, Storage, Keys>, Storage, true> {
+  using base = detail::storage_around<decrypting_storage, Storage, true>;
+
  public:
-  /// Not even if those inside are paths: then nothing is kept beside the files in plaintext.
-  static constexpr bool names_are_paths = false;
   using session = detail::decrypting_session<Storage, Keys>;
 
   decrypting_storage(Storage where, Keys keys, decrypting_options options = {})
-      : inner_(std::move(where)),
+      : base(std::move(where)),
         keys_(std::move(keys)),
         rules_{detail::segment_layout(options.segment_size), std::move(options.associated),
                options.max_in_flight, detail::cipher_handle(Cipher::name)} {
@@ -48,35 +47,13 @@ class decrypting_storage {
       throw error(errc::argument, "decrypting needs at least one read in the background: max_in_flight is 0");
   }
 
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  [[nodiscard]] session connect() const { return session(inner_, keys_, rules_); }
-  /// See `has_sidecars`: sidecars are encrypted as well.
-  [[nodiscard]] decrypting_storage sidecars(sidecar which) const
-    requires(has_sidecars<Storage>() || renaming_storage<Storage>)
-  {
-    if constexpr (has_sidecars<Storage>()) {
-      return decrypting_storage(*this, inner_.sidecars(which));
-    } else {
-      return with_names(which.of_each(names()));
-    }
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] decrypting_storage with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return decrypting_storage(*this, inner_.with_names(std::move(names)));
-  }
+  [[nodiscard]] session connect() const { return session(this->inner(), keys_, rules_); }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around(
-        "decrypting", inner_,
-        detail::text({Cipher::name, ", segments of ", rules_.layout.segment_size(), " bytes"}));
+    return this->describe_as(
+        "decrypting", detail::text({Cipher::name, ", segments of ", rules_.layout.segment_size(), " bytes"}));
   }
 
  private:
-  decrypting_storage(const decrypting_storage& like, Storage where)
-      : inner_(std::move(where)), keys_(like.keys_), rules_(like.rules_) {}
-
-  Storage inner_;
   Keys keys_;
   detail::decrypting_rules rules_;
 };

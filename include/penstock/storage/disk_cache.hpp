@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -44,6 +45,26 @@ struct disk_cache_options {
   std::size_t ahead = 4;
 };
 
+namespace detail::blocks {
+
+/// Throws errc::argument for options of a cache that make no sense, and for a limit within which
+/// `slots_within` finds no room for a block; waits get at most a year.
+template <class Options, class SlotsWithin>
+void check_cache(std::string_view called, std::uint64_t least, std::uint64_t limit, Options& options,
+                 SlotsWithin&& slots_within) {
+  if (!std::has_single_bit(options.block) || options.block < least || options.block > 16_MiB)
+    throw error(errc::argument, {"blocks of a ", called, " have a power of two of bytes from ", least / 1_KiB,
+                                 " KiB to 16 MiB, not ", options.block, " bytes"});
+  if (options.max_wait.count() < 0) throw error(errc::argument, {called, " cannot wait for less than 0 ms"});
+  constexpr std::chrono::hours year{24 * 365};
+  options.max_wait = std::min(options.max_wait, std::chrono::milliseconds(year));
+  if (slots_within(limit, options.block) == 0)
+    throw error(errc::argument, {"a ", called, " of ", limit, " bytes has no room for a block of ",
+                                 options.block, " bytes and its index; raise the limit"});
+}
+
+}  // namespace detail::blocks
+
 /// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.
 ///
 ///     const disk_cache near("cache_folder", 64_MiB, {.block = 1_MiB});
@@ -60,40 +81,29 @@ struct disk_cache_options {
 /// Needs a local file system with locks that belong to open files (Linux 3.15).
 class disk_cache {
  public:
-  disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options = {});
+  disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options = {})
+      : folder_(std::move(folder)), limit_(limit), options_(options) {
+    if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
+    if (options_.ahead > 64)
+      throw error(errc::argument,
+                  {"a disk_cache fetches at most 64 blocks at once ahead, not ", options_.ahead});
+    detail::blocks::check_cache(
+        "disk_cache", 128_KiB, limit_, options_, [](std::uint64_t most, std::uint64_t block) {
+          return detail::blocks::block_index::slots_within(most, block, detail::blocks::piece_size);
+        });
+  }
 
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
   [[nodiscard]] const disk_cache_options& options() const noexcept { return options_; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"disk_cache(", folder_, ", ", limit_, " bytes)"});
+  }
 
  private:
   std::string folder_;
   std::uint64_t limit_;
   disk_cache_options options_;
 };
-
-inline disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
-    : folder_(std::move(folder)), limit_(limit), options_(options) {
-  constexpr std::uint64_t least = 128_KiB, maximum = 16_MiB;
-  if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
-  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > maximum)
-    throw error(errc::argument,
-                {"blocks of a disk_cache have a power of two of bytes from 128 KiB to 16 MiB, not ",
-                 options_.block, " bytes"});
-  if (options_.max_wait.count() < 0) throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
-  if (options_.ahead > 64)
-    throw error(errc::argument,
-                {"a disk_cache fetches at most 64 blocks at once ahead, not ", options_.ahead});
-  constexpr std::chrono::hours year{24 * 365};
-  options_.max_wait = std::min(options_.max_wait, std::chrono::milliseconds(year));
-  if (detail::blocks::block_index::slots_within(limit_, options_.block, detail::blocks::piece_size) == 0)
-    throw error(errc::argument, {"a disk_cache of ", limit_, " bytes has no room for a block of ",
-                                 options_.block, " bytes and its index; raise the limit"});
-}
-
-inline std::string disk_cache::describe() const {
-  return detail::text({"disk_cache(", folder_, ", ", limit_, " bytes)"});
-}
 
 }  // namespace penstock::inline v0_1

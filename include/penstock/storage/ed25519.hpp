@@ -7,17 +7,97 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/storage/crypto/pem.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/storage/crypto/openssl.hpp>
+#include <penstock/storage/file.hpp>
 
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A key of OpenSSL, which copies share; OpenSSL wipes a private one when the last of them is destroyed.
+using owned_key = std::shared_ptr<EVP_PKEY>;
+
+/// A key out of a text, read by a function of OpenSSL; null if there is none.
+template <class Read>
+[[nodiscard]] owned_key read_pem(std::string_view text, Read&& read) {
+  constexpr std::size_t maximum = 64 << 10;
+  if (text.size() > maximum) return {};
+  const quiet_errors quiet;
+  const auto in =
+      openssl_made<BIO_free>(BIO_new_mem_buf(text.empty() ? "" : text.data(), static_cast<int>(text.size())));
+  // Without this, OpenSSL would ask for a passphrase at the terminal, and wait.
+  const auto no_passphrase = [](char*, int, int, void*) { return -1; };
+  return {read(in.get(), nullptr, no_passphrase, nullptr), EVP_PKEY_free};
+}
+/// Throws errc::format with one of the sentences for no key, and for one of another algorithm.
+[[nodiscard]] inline owned_key must_be_ed25519(owned_key key, const char* none, const char* other) {
+  if (!key) throw error(errc::format, none);
+  if (EVP_PKEY_get_base_id(key.get()) != EVP_PKEY_ED25519) throw error(errc::format, other);
+  return key;
+}
+[[nodiscard]] inline owned_key public_key_of(std::string_view text) {
+  return must_be_ed25519(
+      read_pem(text, PEM_read_bio_PUBKEY),
+      "this has no PUBLIC KEY in the PEM format; write it with 'openssl pkey -in key.pem -pubout'",
+      "this is the public key of another algorithm; make one of Ed25519 with 'openssl genpkey "
+      "-algorithm ed25519', and write its public key");
+}
+[[nodiscard]] inline owned_key private_key_of(std::string_view text) {
+  return must_be_ed25519(
+      read_pem(text, PEM_read_bio_PrivateKey),
+      "this has no PRIVATE KEY in the PEM format, or one with a passphrase; take it off with 'openssl "
+      "pkey -in key.pem', or make one with 'openssl genpkey -algorithm ed25519'",
+      "this is the private key of another algorithm; make one with 'openssl genpkey -algorithm ed25519'");
+}
+/// A key of 32 bytes, made by a function of OpenSSL.
+template <class Make>
+[[nodiscard]] owned_key raw_key(bytes_view bytes, std::string_view what, Make&& make) {
+  if (bytes.size() != 32) throw error(errc::argument, {what, " of Ed25519 has 32 bytes, not ", bytes.size()});
+  owned_key key(make(EVP_PKEY_ED25519, nullptr, openssl_bytes(bytes.data()), bytes.size()), EVP_PKEY_free);
+  if (!key) openssl_refuses("Ed25519");
+  return key;
+}
+/// The bytes of the public key, of either.
+[[nodiscard]] inline std::array<std::byte, 32> public_bytes(const owned_key& key) {
+  std::array<std::byte, 32> made;
+  std::size_t written = made.size();
+  if (EVP_PKEY_get_raw_public_key(key.get(), openssl_bytes(made.data()), &written) != 1)
+    openssl_refuses("Ed25519");
+  return made;
+}
+
+/// What `read` makes of the text of a file, which is wiped afterwards.
+template <class Read>
+[[nodiscard]] auto key_file(const std::string& path, Read&& read) {
+  struct wiped {
+    std::string text;
+    ~wiped() { OPENSSL_cleanse(text.data(), text.size()); }
+  } all;
+  const auto session = file(std::vector<std::string>{path}, {.access = file_access::read}).connect();
+  const std::uint64_t size = session.size(0);
+  constexpr std::uint64_t maximum = 64 << 10;
+  if (size > maximum) throw error(errc::format, {"a key has at most ", maximum, " bytes"}).in_file(path);
+  all.text.resize(to_size(size));
+  session.read(0, 0, {reinterpret_cast<std::byte*>(all.text.data()), all.text.size()});
+  return in_file(path, [&] { return read(std::string_view(all.text)); });
+}
+
+}  // namespace detail
 
 /// An Ed25519 signature, as RFC 8032 and `openssl pkeyutl -sign -rawin` write it.
 struct ed25519_signature {
@@ -53,19 +133,14 @@ class verifying_key {
 
   /// Whether the signature is one of these bytes with the private key of this one.
   [[nodiscard]] bool verifies(bytes_view bytes, const ed25519_signature& signature) const {
-    const detail::signing_context context;
+    const auto context = detail::openssl_made<EVP_MD_CTX_free>(EVP_MD_CTX_new());
     const detail::quiet_errors quiet;
-    if (EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key_.get()) != 1) detail::no_ed25519();
-    return EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(signature.bytes.data()),
+    if (EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key_.get()) != 1)
+      detail::openssl_refuses("Ed25519");
+    return EVP_DigestVerify(context.get(), detail::openssl_bytes(signature.bytes.data()),
                             signature.bytes.size(), detail::some_bytes(bytes), bytes.size()) == 1;
   }
-  [[nodiscard]] std::array<std::byte, size> bytes() const {
-    std::array<std::byte, size> made;
-    std::size_t written = made.size();
-    if (EVP_PKEY_get_raw_public_key(key_.get(), reinterpret_cast<unsigned char*>(made.data()), &written) != 1)
-      detail::no_ed25519();
-    return made;
-  }
+  [[nodiscard]] std::array<std::byte, size> bytes() const { return detail::public_bytes(key_); }
 
  private:
   explicit verifying_key(detail::owned_key key) noexcept : key_(std::move(key)) {}
@@ -98,24 +173,18 @@ class signing_key {
   }
 
   [[nodiscard]] ed25519_signature sign(bytes_view bytes) const {
-    const detail::signing_context context;
+    const auto context = detail::openssl_made<EVP_MD_CTX_free>(EVP_MD_CTX_new());
     const detail::quiet_errors quiet;
     ed25519_signature made;
     std::size_t written = made.bytes.size();
     if (EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key_.get()) != 1 ||
-        EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(made.bytes.data()), &written,
+        EVP_DigestSign(context.get(), detail::openssl_bytes(made.bytes.data()), &written,
                        detail::some_bytes(bytes), bytes.size()) != 1 ||
         written != made.bytes.size())
-      detail::no_ed25519();
+      detail::openssl_refuses("Ed25519");
     return made;
   }
-  [[nodiscard]] verifying_key public_key() const {
-    std::array<std::byte, verifying_key::size> made;
-    std::size_t written = made.size();
-    if (EVP_PKEY_get_raw_public_key(key_.get(), reinterpret_cast<unsigned char*>(made.data()), &written) != 1)
-      detail::no_ed25519();
-    return verifying_key(made);
-  }
+  [[nodiscard]] verifying_key public_key() const { return verifying_key(detail::public_bytes(key_)); }
 
  private:
   explicit signing_key(detail::owned_key key) noexcept : key_(std::move(key)) {}

@@ -5,12 +5,12 @@
 #error "penstock/storage/encrypting_writer.hpp needs OpenSSL: link penstock::crypto"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/crypto/segment_crypto.hpp>
-#include <penstock/storage/crypto/segment_layout.hpp>
 #include <penstock/storage/encryption.hpp>
 
 #include <algorithm>
@@ -33,153 +33,130 @@ struct encrypting_options {
   std::string associated{};
 };
 
-namespace detail {
-
-/// The object that is written now, and what all objects have in common.
-template <object_writer Writer, key_provider Keys>
-class segment_writing {
- public:
-  segment_writing(Writer to, Keys keys, encrypting_options options, const char* cipher)
-      : to_(std::move(to)),
-        keys_(std::move(keys)),
-        associated_(std::move(options.associated)),
-        layout_(options.segment_size),
-        cipher_(cipher) {}
-  segment_writing(const segment_writing&) = delete;
-  segment_writing& operator=(const segment_writing&) = delete;
-  ~segment_writing() { close(); }
-
-  void open(std::string_view name) {
-    abort();
-    object_.emplace(begun(name));
-    try {
-      context_.encrypt_with(cipher_, object_->cipher.key);
-      to_.open(name);
-      to_.write(object_->header);
-    } catch (...) {
-      abort();
-      throw;
-    }
-  }
-  void write(bytes_view bytes) {
-    opened();
-    try {
-      append(bytes);
-    } catch (...) {
-      abort();
-      throw;
-    }
-  }
-  object_version finish() {
-    opened();
-    try {
-      seal(pending_.view(), true);
-      const object_version made{object_->size, to_.finish().stamp};
-      close();
-      return made;
-    } catch (...) {
-      abort();
-      throw;
-    }
-  }
-  void abort() noexcept {
-    if (!object_) return;
-    close();
-    to_.abort();
-  }
-
- private:
-  struct writing {
-    object_cipher cipher;
-    std::array<std::byte, segment_layout::header_size> header;
-    std::uint64_t segment = 0;  // the next one
-    std::uint64_t size = 0;     // of the plaintext so far
-  };
-
-  [[nodiscard]] writing begun(std::string_view name) {
-    std::array<std::byte, segment_layout::header_size> header;
-    header[0] = std::byte{segment_layout::header_size};
-    fill_randomly(mutable_bytes(header).subspan(1));
-    return {object_cipher(header, key_of(keys_, name), associated_), header};
-  }
-
-  /// Seals segments as they become full, except for one that may be the last.
-  void append(bytes_view bytes) {
-    while (!bytes.empty()) {
-      const std::size_t room = to_size(layout_.room(object_->segment));
-      if (pending_.size() == room) {
-        seal(pending_.view(), false);
-        pending_.clear();
-      } else if (pending_.size() == 0 && bytes.size() > room) {
-        seal(bytes.first(room), false);
-        object_->size += room;
-        bytes = bytes.subspan(room);
-      } else {
-        if (pending_.capacity() == 0) {
-          pending_.resize_for_overwrite(to_size(layout_.room(1)));
-          pending_.clear();
-        }
-        const std::size_t taken = std::min(room - pending_.size(), bytes.size());
-        pending_.append(bytes.first(taken));
-        object_->size += taken;
-        bytes = bytes.subspan(taken);
-      }
-    }
-  }
-  void seal(bytes_view plain, bool last) {
-    if (object_->segment == segment_layout::max_segments)
-      throw error(errc::limit, {"an encrypted object has at most ", segment_layout::max_segments,
-                                " segments: choose a segment_size above ", layout_.segment_size()});
-    sealed_.resize_for_overwrite(plain.size() + segment_layout::tag_size);
-    context_.seal(object_->cipher.nonce(object_->segment, last), plain, sealed_.data());
-    to_.write(sealed_.view());
-    ++object_->segment;
-  }
-
-  void opened() const {
-    if (!object_)
-      throw error(errc::state,
-                  "no object is open in this encrypting_writer: call open(name) first, also after an error");
-  }
-  void close() noexcept {
-    object_.reset();
-    if (pending_.capacity() != 0) OPENSSL_cleanse(pending_.data(), pending_.capacity());
-    pending_.clear();
-  }
-
-  Writer to_;
-  Keys keys_;
-  std::string associated_;
-  segment_layout layout_;
-  cipher_handle cipher_;
-  segment_context context_;
-  std::optional<writing> object_;
-  buffer pending_, sealed_;
-};
-
-}  // namespace detail
-
 /// See `encrypting`.
 template <class Cipher, object_writer Writer, key_provider Keys>
 class encrypting_writer {
  public:
   encrypting_writer(Writer to, Keys keys, encrypting_options options = {})
-      : state_(std::make_unique<state>(std::move(to), std::move(keys), std::move(options), Cipher::name)) {}
+      : state_(std::make_unique<state>(std::move(to), std::move(keys), std::move(options))) {}
 
   /// Begins an object; one that is unfinished is given up.
-  void open(std::string_view name) { state_->open(name); }
+  void open(std::string_view name) {
+    abort();
+    state& all = *state_;
+    all.begin(name);
+    or_abort([&] {
+      all.context.encrypt_with(all.cipher, all.object->cipher.key);
+      all.to.open(name);
+      all.to.write(all.object->header);
+    });
+  }
   /// Appends bytes.
-  void write(bytes_view bytes) { state_->write(bytes); }
+  void write(bytes_view bytes) {
+    or_abort([&] { state_->append(bytes); });
+  }
   /// Makes the object appear. Returns the version that `decrypting` gives: the plaintext's size, and the
   /// stamp of what is stored.
-  object_version finish() { return state_->finish(); }
+  object_version finish() {
+    return or_abort([this] {
+      state_->seal(state_->pending.view(), true);
+      const object_version made{state_->object->size, state_->to.finish().stamp};
+      state_->close();
+      return made;
+    });
+  }
   /// Gives an unfinished object up.
   void abort() noexcept {
-    if (state_) state_->abort();
+    if (!state_ || !state_->object) return;
+    state_->close();
+    state_->to.abort();
   }
 
  private:
-  using state = detail::segment_writing<Writer, Keys>;
+  using segment_layout = detail::segment_layout;
+  /// The object that is written now, and what all objects have in common.
+  struct state : detail::unmovable {
+    struct writing {
+      detail::object_cipher cipher;
+      std::array<std::byte, segment_layout::header_size> header;
+      std::uint64_t segment = 0;  // the next one
+      std::uint64_t size = 0;     // of the plaintext so far
+    };
+
+    state(Writer given, Keys all_keys, encrypting_options options)
+        : to(std::move(given)),
+          keys(std::move(all_keys)),
+          associated(std::move(options.associated)),
+          layout(options.segment_size) {}
+    ~state() { close(); }
+
+    void begin(std::string_view name) {
+      std::array<std::byte, segment_layout::header_size> header;
+      header[0] = std::byte{segment_layout::header_size};
+      detail::fill_randomly(mutable_bytes(header).subspan(1));
+      object.emplace(writing{detail::object_cipher(header, detail::key_of(keys, name), associated), header});
+    }
+    /// Seals segments as they become full, except for one that may be the last.
+    void append(bytes_view bytes) {
+      while (!bytes.empty()) {
+        const std::size_t room = detail::to_size(layout.room(object->segment));
+        if (pending.size() == room) {
+          seal(pending.view(), false);
+          pending.clear();
+        } else if (pending.size() == 0 && bytes.size() > room) {
+          seal(bytes.first(room), false);
+          object->size += room;
+          bytes = bytes.subspan(room);
+        } else {
+          if (pending.capacity() == 0) {
+            pending.resize_for_overwrite(detail::to_size(layout.room(1)));
+            pending.clear();
+          }
+          const std::size_t taken = std::min(room - pending.size(), bytes.size());
+          pending.append(bytes.first(taken));
+          object->size += taken;
+          bytes = bytes.subspan(taken);
+        }
+      }
+    }
+    void seal(bytes_view plain, bool last) {
+      if (object->segment == segment_layout::max_segments)
+        throw error(errc::limit, {"an encrypted object has at most ", segment_layout::max_segments,
+                                  " segments: choose a segment_size above ", layout.segment_size()});
+      sealed.resize_for_overwrite(plain.size() + segment_layout::tag_size);
+      context.seal(object->cipher.nonce(object->segment, last), plain, sealed.data());
+      to.write(sealed.view());
+      ++object->segment;
+    }
+    void close() noexcept {
+      object.reset();
+      if (pending.capacity() != 0) OPENSSL_cleanse(pending.data(), pending.capacity());
+      pending.clear();
+    }
+
+    Writer to;
+    Keys keys;
+    std::string associated;
+    segment_layout layout;
+    detail::cipher_handle cipher{Cipher::name};
+    detail::segment_context context;
+    std::optional<writing> object;
+    buffer pending, sealed;
+  };
+
+  template <class Work>
+  auto or_abort(Work&& work) {
+    if (!state_->object)
+      throw error(errc::state,
+                  "no object is open in this encrypting_writer: call open(name) first, also after an error");
+    try {
+      return work();
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+
   std::unique_ptr<state> state_;  // a key provider need not be assignable
 };
 

@@ -5,15 +5,12 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/range_store.hpp>
-#include <penstock/storage/reads/fetched_part.hpp>
 
 #include <cstdint>
 #include <span>
 #include <utility>
 
 namespace penstock::inline v0_1 {
-
-class range_store;
 
 /// A worker's part of a `range_store`: the ranges that were fetched for the sample it is evaluating.
 ///
@@ -53,10 +50,22 @@ class fetched_sample {
   };
 
  private:
-  void take() noexcept;
-  void release() noexcept;
+  void take() noexcept { parts_ = store_->take(row_); }
+  void release() noexcept {
+    for (const fetched_part& part : parts_) store_->release(*part.from);
+    parts_ = {};
+  }
   [[nodiscard]] bytes_view look(const void* session, object_id object, std::uint64_t offset,
-                                std::uint64_t size) const;
+                                std::uint64_t size) const {
+    for (const fetched_part& part : parts_) {
+      if (part.session != session || part.object != object || offset < part.offset) continue;
+      const std::uint64_t before = offset - part.offset;
+      if (before > part.size || size > part.size - before) continue;
+      if (!store_->wait(part)) return {};
+      return {part.bytes + before, detail::to_size(size)};
+    }
+    return {};
+  }
 
   range_store* store_ = nullptr;
   std::uint64_t row_ = 0;
@@ -80,24 +89,5 @@ struct fetch_link<Session> {
     return {};
   }
 };
-
-inline void fetched_sample::take() noexcept { parts_ = store_->take(row_); }
-
-inline void fetched_sample::release() noexcept {
-  for (const fetched_part& part : parts_) store_->release(*part.from);
-  parts_ = {};
-}
-
-inline bytes_view fetched_sample::look(const void* session, object_id object, std::uint64_t offset,
-                                       std::uint64_t size) const {
-  for (const fetched_part& part : parts_) {
-    if (part.session != session || part.object != object || offset < part.offset) continue;
-    const std::uint64_t before = offset - part.offset;
-    if (before > part.size || size > part.size - before) continue;
-    if (!store_->wait(part)) return {};
-    return {part.bytes + before, detail::to_size(size)};
-  }
-  return {};
-}
 
 }  // namespace penstock::inline v0_1

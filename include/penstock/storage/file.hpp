@@ -84,8 +84,6 @@ class file {
   };
   struct state {
     state(shared<const shared_names> given, const file_options& options);
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
     ~state();
 
     shared<const shared_names> names;

@@ -5,7 +5,6 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/local/residence.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

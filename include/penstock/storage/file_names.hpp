@@ -36,6 +36,8 @@ namespace detail::files {
 [[nodiscard]] std::string local_path(std::string_view path);
 /// The paths of a list; see `local_path`.
 [[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
+/// The files that several patterns with `::` between them name, in their order.
+[[nodiscard]] std::vector<std::string> names_of_patterns(std::string_view patterns);
 /// What reads URLs of a scheme, as the end of a sentence; `url`, as it may be shown.
 [[nodiscard]] std::string advice_for_url(std::string_view scheme, std::string_view url);
 

@@ -86,6 +86,17 @@ PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> n
   return names;
 }
 
+PENSTOCK_INLINE std::vector<std::string> names_of_patterns(std::string_view patterns) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= patterns.size();) {
+    const std::size_t end = std::min(patterns.find("::", begin), patterns.size());
+    for (std::string& name : file_names(patterns.substr(begin, end - begin)))
+      names.push_back(std::move(name));
+    begin = end + 2;
+  }
+  return names;
+}
+
 inline thread_local int glob_failure = 0;
 
 // glob calls this for a folder that it cannot read. A folder that vanished, or is a file, has no match.

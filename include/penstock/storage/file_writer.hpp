@@ -2,11 +2,12 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace penstock::inline v0_1 {
@@ -30,22 +31,38 @@ namespace penstock::inline v0_1 {
 class file_writer {
  public:
   /// Begins a file; one that is unfinished is given up.
-  void open(std::string_view path);
+  void open(std::string_view path) {
+    abort();
+    file_.emplace(std::string(path));
+  }
   /// Appends bytes.
-  void write(bytes_view bytes);
+  void write(bytes_view bytes) {
+    or_abort([&] { file_->write(bytes); });
+  }
   /// Makes the file appear.
-  object_version finish();
+  object_version finish() {
+    const object_version made = or_abort([this] { return file_->commit(); });
+    abort();
+    return made;
+  }
   /// Gives an unfinished file up.
   void abort() noexcept { file_.reset(); }
 
  private:
-  void opened() const;
+  template <class Work>
+  auto or_abort(Work&& work) -> decltype(work()) {
+    if (!file_)
+      throw error(errc::state,
+                  "no file is open in this file_writer: call open(path) first, also after an error");
+    try {
+      return work();
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
 
   std::optional<detail::output_file> file_;
 };
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/storage/file_writer.ipp>
-#endif

@@ -28,7 +28,21 @@ struct hedged_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_policy policy_of(const hedged_options& options);
+[[nodiscard]] inline retry_policy policy_of(const hedged_options& options) {
+  if (!(options.max_extra_requests >= 0 && options.max_extra_requests <= 1))
+    throw error(errc::argument,
+                "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
+  constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
+  if (options.min_delay < none || options.min_delay > hour)
+    throw error(errc::argument,
+                {"hedged waits from 0 us to an hour, not ", options.min_delay.count(), " us"});
+  if (options.observations == 0)
+    throw error(errc::argument,
+                "hedged must have seen at least one read to know which are late; write "
+                "{.observations = 1} or more");
+  return {.hedges = hedge_rules{options.max_extra_requests, options.observations, options.min_delay,
+                                options.bytes}};
+}
 }  // namespace detail
 
 /// Starts a second read of the same bytes when one of another storage is late; the first of the two to end
@@ -57,7 +71,6 @@ namespace detail {
 template <storage Storage>
 class hedged : public detail::retried_storage<hedged<Storage>, Storage> {
   using base = detail::retried_storage<hedged<Storage>, Storage>;
-  friend base;
   static constexpr bool in_background = background_session<typename Storage::session>;
   static_assert(
       in_background,
@@ -73,25 +86,6 @@ class hedged : public detail::retried_storage<hedged<Storage>, Storage> {
         "hedged", detail::text({"at most ", std::lround(this->policy().hedges->max_extra_requests * 100),
                                 " % more reads"}));
   }
-
- private:
-  hedged(const base& like, Storage where) : base(like, std::move(where)) {}
 };
-
-inline detail::retry_policy detail::policy_of(const hedged_options& options) {
-  if (!(options.max_extra_requests >= 0 && options.max_extra_requests <= 1))
-    throw error(errc::argument,
-                "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
-  constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
-  if (options.min_delay < none || options.min_delay > hour)
-    throw error(errc::argument,
-                {"hedged waits from 0 us to an hour, not ", options.min_delay.count(), " us"});
-  if (options.observations == 0)
-    throw error(errc::argument,
-                "hedged must have seen at least one read to know which are late; write "
-                "{.observations = 1} or more");
-  return {.hedges = hedge_rules{options.max_extra_requests, options.observations, options.min_delay,
-                                options.bytes}};
-}
 
 }  // namespace penstock::inline v0_1

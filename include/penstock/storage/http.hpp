@@ -15,41 +15,34 @@ namespace penstock::inline v0_1 {
 /// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
 ///
 ///     const http shards("https://data.example.com/train-{0000..0127}.tar");
-///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
-///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
-///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.max_extra_requests = 0}});
+///     const http at_home({"https://10.0.0.7/0.tar?version=3"}, {.connections = 64, .ca_file = "my_ca.pem"});
 ///
 /// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
 /// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
 /// first use.
 /// A session reads each range by one GET. One thread, started by the first request, has up to `connections`
 /// of them in flight, on connections that are kept open, and starts them in the order in which they were
-/// given; `read`
-/// waits for it. The bytes go from the socket straight to their place, but for those of second requests.
+/// given. The bytes go from the socket straight to their place, but for those of second requests.
 /// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
 /// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
 /// that was replaced is an error, never a mixture. Without a strong ETag, size, weak ETag and Last-Modified
 /// are compared, as far as the server gives them. Servers behind one name must give one ETag.
 /// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
 /// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
-/// them by CONNECT.
-/// A host with several addresses, IPv6 or IPv4, is tried at each.
+/// them by CONNECT. A host with several addresses, IPv6 or IPv4, is tried at each.
 /// Secrets: `names`, errors and descriptions show a URL's query as `?...`. A user or password in a URL is
 /// refused.
 /// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
-/// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
-/// redirects that are refused, https to a port that does not speak TLS. They do not for broken connections,
-/// for what lasted longer than `connect_time`, `first_byte_time`, `progress_time` or `max_time`, for answers
-/// slower than `min_throughput`, and for 408, 429 and 5xx; `http_error` has the
-/// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
+/// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate or a redirect that
+/// is refused, https to a port that does not speak TLS. They do not for broken connections, for what lasted
+/// longer or came slower than the options allow, and for 408, 429 and 5xx; `http_error` has the status, and
+/// answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
 /// Failures that may pass are retried, as by `retrying`: by default up to ten attempts within about half a
 /// minute, and within 15 s while no connection can be made. No more requests are in flight than the server
 /// can handle, as by `throttled`. A read that is late gets a second request on another connection, as by
 /// `hedged`. The options `retries`, `throttle` and `hedges` set them, or switch them off:
 /// `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges = {.max_extra_requests = 0}}`.
-/// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
-/// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.
 /// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
 /// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
@@ -61,16 +54,7 @@ class http {
   static constexpr std::string_view schemes[] = {"http", "https"};
 
   /// What a run reads through; see `background_session`.
-  class session : public detail::retried_session<detail::plain_http> {
-   public:
-    /// Connections opened so far.
-    [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
-
-   private:
-    friend http;
-    session(const detail::plain_http& where, const detail::retry_policy& policy)
-        : retried_session(where, policy) {}
-  };
+  using session = detail::retried_session<detail::plain_http>;
 
   explicit http(std::string_view pattern, http_options options = {})
       : http(expanded(pattern), std::string(pattern), std::move(options)) {}

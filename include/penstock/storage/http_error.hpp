@@ -32,14 +32,21 @@ namespace detail {
 [[nodiscard]] constexpr bool may_pass(unsigned status) noexcept {
   return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
 }
+
 /// What to say of an answer that is not the object's bytes, and what to do.
 [[nodiscard]] http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after = {});
+
+/// A number of at most 19 digits, and nothing else.
+[[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept;
+
 /// The time that six numbers are, of which the last is a second; nothing if one is missing or too large.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> time_of(
     const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept;
+
 /// `Mon, 23 Nov 2026 20:15:00 GMT`. The two older spellings of RFC 9110, which nobody sends any more, are not
 /// read.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept;
+
 /// The value of Retry-After: seconds, or a date of HTTP relative to `now`, in seconds since 1970. At most a
 /// day; nothing if it is neither.
 [[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, std::int64_t now);
@@ -53,12 +60,11 @@ struct content_range {
 };
 /// Nothing for a text that is none, or contradicts itself.
 [[nodiscard]] std::optional<content_range> parse_content_range(std::string_view text) noexcept;
+
 /// Whether a server seems to have made an ETag of an object's time and size, as nginx and Apache do: numbers
 /// in hexadecimal, joined by dashes, of which one is the size. Another file of this time and size has the
 /// same.
 [[nodiscard]] bool is_of_time(std::string_view tag, std::uint64_t size) noexcept;
-/// A number of at most 19 digits, and nothing else.
-[[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -16,42 +16,31 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after) {
+  struct row {
+    unsigned status;
+    std::string_view line;
+  };
+  static constexpr row rows[] = {
+      {401, "the server wants to know who asks (401); give credentials, in http_options::headers"},
+      {403, "the server refuses access (403); check the permissions, and whether a signed URL has expired"},
+      {404, "the server has no such object (404); check the URL, and the numbers of a pattern"},
+      {407, "the proxy wants to know who asks (407); name user and password in http_proxy or https_proxy"},
+      {410, "the object was removed from the server (410)"},
+      {412, "the object was replaced while it was read (412); start again with the new one"},
+      {416, "the server does not have this range of the object (416); the object is shorter than expected"},
+      {429, "the server gets more requests than it allows (429); use fewer connections"},
+  };
   std::string line;
-  switch (status) {
-    case 401:
-      line = "the server wants to know who asks (401); give credentials, in http_options::headers";
-      break;
-    case 403:
-      line = "the server refuses access (403); check the permissions, and whether a signed URL has expired";
-      break;
-    case 404:
-      line = "the server has no such object (404); check the URL, and the numbers of a pattern";
-      break;
-    case 407:
-      line = "the proxy wants to know who asks (407); name user and password in http_proxy or https_proxy";
-      break;
-    case 410:
-      line = "the object was removed from the server (410)";
-      break;
-    case 412:
-      line = "the object was replaced while it was read (412); start again with the new one";
-      break;
-    case 416:
-      line = "the server does not have this range of the object (416); the object is shorter than expected";
-      break;
-    case 429:
-      line = "the server gets more requests than it allows (429); use fewer connections";
-      break;
-    default:
-      if (may_pass(status))
-        append(line, {"the server cannot answer now (", status, ")"});
-      else if (status >= 300 && status < 400)
-        append(line, {"the server redirects (", status, ") without saying where"});
-      else if (status >= 200 && status < 300)
-        append(line, {"the server answered ", status, " without the bytes that were asked for"});
-      else
-        append(line, {"the server refused the request (", status, ")"});
-  }
+  if (const auto known = std::ranges::find(rows, status, &row::status); known != std::end(rows))
+    line = known->line;
+  else if (may_pass(status))
+    append(line, {"the server cannot answer now (", status, ")"});
+  else if (status >= 300 && status < 400)
+    append(line, {"the server redirects (", status, ") without saying where"});
+  else if (status >= 200 && status < 300)
+    append(line, {"the server answered ", status, " without the bytes that were asked for"});
+  else
+    append(line, {"the server refused the request (", status, ")"});
   if (retry_after) append(line, {"; it asks to wait ", retry_after->count(), " s"});
   http_error made(errc::io, line, status);
   static_cast<void>(std::move(made).recurring(!may_pass(status)));
@@ -84,7 +73,6 @@ PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> time_of(
   return std::chrono::sys_days(date) + std::chrono::hours(number(3)) + std::chrono::minutes(number(4)) +
          std::chrono::seconds(number(5));
 }
-
 PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept {
   if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
   const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };

@@ -5,6 +5,7 @@
 #include <penstock/storage/hedged.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/throttled.hpp>
+#include <penstock/storage/url.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -63,8 +64,10 @@ struct http_options {
 };
 
 namespace detail {
+
 /// Throws errc::argument for options that make no sense.
 void check(const http_options& options);
+
 /// What is done about requests that fail or are late. `attempts` of 1, `max_in_flight` of 0 and a
 /// `max_extra_requests` of 0 switch it off. No more reads than `connections` are let through in any case:
 /// more would wait inside, where they would look late. Throws errc::argument for options that make no sense.

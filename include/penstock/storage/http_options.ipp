@@ -10,13 +10,12 @@
 #include <string_view>
 
 namespace penstock::inline v0_1 {
-
 namespace detail {
 
 /// Throws unless a header can be sent. What is wrong with a name may be that the secret is in it.
-inline void check_header(std::string_view name, std::string_view value) {
+PENSTOCK_INLINE void check_header(std::string_view name, std::string_view value) {
   const auto may_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+    return is_letter(c) || is_digit(c) ||
            std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
   };
   if (name.empty() || !std::all_of(name.begin(), name.end(), may_name))
@@ -28,9 +27,7 @@ inline void check_header(std::string_view name, std::string_view value) {
     throw error(errc::argument,
                 {"the header ", name, " of http_options::headers has a line break or another ",
                  "control character in its value; take it out"});
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  const std::string lower = lowered(name);
   for (const std::string_view own :
        {"accept-encoding", "connection", "content-length", "expect", "host", "if-match", "if-range",
         "proxy-authorization", "range", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"})
@@ -39,9 +36,7 @@ inline void check_header(std::string_view name, std::string_view value) {
                   {"http sets the header ", name, " itself; leave it out of http_options::headers"});
 }
 
-}  // namespace detail
-
-PENSTOCK_INLINE void detail::check(const http_options& options) {
+PENSTOCK_INLINE void check(const http_options& options) {
   if (options.connections == 0 || options.connections > 4096)
     throw error(errc::argument,
                 {"http keeps from 1 to 4096 connections, not ", options.connections, "; 64 is the default"});
@@ -55,7 +50,7 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
   for (const auto& [name, value] : options.headers) check_header(name, value);
 }
 
-PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
+PENSTOCK_INLINE retry_policy policy_of(const http_options& options) {
   retry_policy made = policy_of(options.retries, options.stop);
   if (options.throttle.max_in_flight != 0u) {
     made.max_pause = policy_of(options.throttle).max_pause;
@@ -67,4 +62,5 @@ PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& optio
   return made;
 }
 
+}  // namespace detail
 }  // namespace penstock::inline v0_1

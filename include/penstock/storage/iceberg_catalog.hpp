@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/storage/resilience/retry_policy.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
 
 #include <nlohmann/json.hpp>

@@ -5,15 +5,14 @@
 #include <penstock/base/prefetch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/file_names.hpp>
+#include <penstock/storage/file.hpp>
 #include <penstock/storage/local/mapping.hpp>
 #include <penstock/storage/local/paths.hpp>
 
 #include <atomic>
-#include <cstddef>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -57,16 +56,11 @@ struct mapped_file_options {
 /// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 class mapped_file {
   using mapping = detail::files::mapping;
-  struct shared_names {
-    std::vector<std::string> names;
-    std::string pattern;
-  };
   struct state {
-    state(std::shared_ptr<const shared_names> given, mapped_file_options chosen);
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
+    state(file given, mapped_file_options chosen);
     ~state();
-    std::shared_ptr<const shared_names> names;
+    file files;
+    std::span<const std::string> names;
     mapped_file_options options;
     detail::fixed_array<std::atomic<const mapping*>> mapped;
   };
@@ -97,7 +91,7 @@ class mapped_file {
     }
     /// Throws errc::io if bytes seen through views of this object may not have been the file's.
     void confirm(object_id id) const {
-      if (!state_->options.guarded || id >= state_->names->names.size()) return;
+      if (!state_->options.guarded || id >= state_->names.size()) return;
       const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
       if (known == nullptr) return;
       known->check_lost(path(id));
@@ -106,7 +100,7 @@ class mapped_file {
     /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
     [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
                                          std::uint64_t size) const noexcept {
-      if (id >= state_->names->names.size()) return;
+      if (id >= state_->names.size()) return;
       const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
       if (known != nullptr && offset < known->size()) detail::prefetch_lines(known->data() + offset, size);
     }
@@ -116,9 +110,9 @@ class mapped_file {
     friend mapped_file;
     explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
-    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names[id]; }
     [[nodiscard]] const mapping& get(object_id id) const {
-      if (id < state_->names->names.size()) [[likely]] {
+      if (id < state_->names.size()) [[likely]] {
         if (const mapping* known = state_->mapped[id].load(std::memory_order_acquire)) return *known;
       }
       return map(id);
@@ -137,8 +131,8 @@ class mapped_file {
   explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {});
   mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {});
 
-  [[nodiscard]] std::span<const std::string> names() const noexcept;
-  [[nodiscard]] session connect() const;
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return files_.names(); }
+  [[nodiscard]] session connect() const { return session(std::make_shared<state>(files_, options_)); }
   /// See `renaming_storage`.
   [[nodiscard]] mapped_file with_names(std::vector<std::string> names) const {
     return mapped_file(std::move(names), options_);
@@ -146,7 +140,7 @@ class mapped_file {
   [[nodiscard]] std::string describe() const;
 
  private:
-  std::shared_ptr<const shared_names> names_;
+  file files_;
   mapped_file_options options_;
 };
 

@@ -3,7 +3,6 @@
 
 #include <penstock/storage/mapped_file.hpp>
 
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <sys/mman.h>
@@ -13,11 +12,10 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE mapped_file::state::state(std::shared_ptr<const shared_names> given,
-                                          mapped_file_options chosen)
-    : names(std::move(given)), options(chosen), mapped(names->names.size()) {}
+PENSTOCK_INLINE mapped_file::state::state(file given, mapped_file_options chosen)
+    : files(std::move(given)), names(files.names()), options(chosen), mapped(names.size()) {}
 PENSTOCK_INLINE mapped_file::state::~state() {
-  for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t offset,
@@ -28,8 +26,23 @@ PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t
   }
 }
 
-PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
-                                                 std::uint64_t size, const std::string& path) {
+[[gnu::noinline]] PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
+  if (id >= state_->names.size()) throw error(errc::argument, {"there is no object ", id});
+  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
+  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
+  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::version_of(opened.get(), path(id)),
+                                         path(id), state_->options.guarded);
+  if (state_->options.access != access_pattern::normal)
+    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+  const mapping* expected = nullptr;
+  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+    return *expected;
+  return *fresh.release();
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
+                                                                   std::uint64_t size,
+                                                                   const std::string& path) {
   constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
   if (size == 0) return;
   const std::uint64_t begin = offset / mapping::page() * mapping::page();
@@ -50,39 +63,13 @@ PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, c
   if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
     throw detail::files::changed_while_mapped(path, offset);
 }
-
-PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
-  if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
-  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
-  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
-  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::version_of(opened.get(), path(id)),
-                                         path(id), state_->options.guarded);
-  if (state_->options.access != access_pattern::normal)
-    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
-  const mapping* expected = nullptr;
-  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
-    return *expected;
-  return *fresh.release();
-}
-
 PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
-    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
+    : files_(pattern), options_(options) {}
 PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
-    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
-
+    : files_(std::move(paths)), options_(options) {}
 PENSTOCK_INLINE mapped_file::mapped_file(std::initializer_list<const char*> paths,
                                          mapped_file_options options)
-    : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
-
-PENSTOCK_INLINE std::span<const std::string> mapped_file::names() const noexcept { return names_->names; }
-
-PENSTOCK_INLINE mapped_file::session mapped_file::connect() const {
-  return session(std::make_shared<state>(names_, options_));
-}
-PENSTOCK_INLINE std::string mapped_file::describe() const {
-  return detail::text(
-      {"mapped_file(",
-       (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
-}
+    : files_(paths), options_(options) {}
+PENSTOCK_INLINE std::string mapped_file::describe() const { return "mapped_" + files_.describe(); }
 
 }  // namespace penstock::inline v0_1

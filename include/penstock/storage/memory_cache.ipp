@@ -3,61 +3,27 @@
 
 #include <penstock/storage/memory_cache.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/cache/memory_blocks.hpp>
 
-#include <sys/types.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <bit>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
-/// The blocks of each process that has the value: after a `fork`, those of the parent may be locked for ever.
-struct memory_cache::home {
-  struct blocks_of_process {
-    blocks_of_process(std::uint64_t limit, const memory_cache_options& options)
-        : blocks(limit, options.block, options.evict) {}
-    pid_t process = ::getpid();
-    detail::blocks::memory_blocks blocks;
-    blocks_of_process* before = nullptr;
-  };
-
-  home() = default;
-  home(const home&) = delete;
-  home& operator=(const home&) = delete;
-  ~home() {
-    // Those of a parent stay: its threads may have waited there.
-    for (blocks_of_process* one = newest.load(); one != nullptr && one->process == ::getpid();)
-      delete std::exchange(one, one->before);
-  }
-
-  std::atomic<blocks_of_process*> newest{nullptr};
-};
-
 PENSTOCK_INLINE memory_cache::memory_cache(std::uint64_t limit, memory_cache_options options)
     : limit_(limit), options_(options) {
-  constexpr std::uint64_t least = 64_KiB, maximum = 16_MiB;
-  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > maximum)
-    throw error(errc::argument,
-                {"blocks of a memory_cache have a power of two of bytes from 64 KiB to 16 MiB, not ",
-                 options_.block, " bytes"});
-  if (options_.max_wait.count() < 0)
-    throw error(errc::argument, "memory_cache cannot wait for less than 0 ms");
-  constexpr std::chrono::hours year{24 * 365};
-  options_.max_wait = std::min(options_.max_wait, std::chrono::milliseconds(year));
-  if (detail::blocks::memory_blocks::slots_within(limit_, options_.block) == 0)
-    throw error(errc::argument, {"a memory_cache of ", limit_, " bytes has no room for a block of ",
-                                 options_.block, " bytes and its index; raise the limit"});
+  detail::blocks::check_cache("memory_cache", 64_KiB, limit_, options_,
+                              detail::blocks::memory_blocks::slots_within);
   home_.reset(new home());
 }
-
 PENSTOCK_INLINE std::string memory_cache::describe() const {
   return detail::text({"memory_cache(", limit_, " bytes)"});
+}
+PENSTOCK_INLINE memory_cache::home::~home() {
+  // Those of a parent stay: its threads may have waited there.
+  for (blocks_of_process* one = newest.load(); one != nullptr && one->process == ::getpid();)
+    delete std::exchange(one, one->before);
 }
 
 PENSTOCK_INLINE detail::blocks::memory_blocks& memory_cache::blocks() const {
@@ -70,4 +36,44 @@ PENSTOCK_INLINE detail::blocks::memory_blocks& memory_cache::blocks() const {
   return known->blocks;
 }
 
+namespace detail::blocks {
+
+PENSTOCK_INLINE std::optional<unsigned> session_blocks::places_missing(const key& what,
+                                                                       std::atomic<std::uint32_t>& hint,
+                                                                       std::uint64_t,
+                                                                       std::uint64_t) noexcept {
+  if (!blocks_.has(what, hint)) return std::nullopt;
+  return 0;
+}
+PENSTOCK_INLINE void session_blocks::stop_waiting() noexcept {
+  stops_.stop();
+  blocks_.wake();
+}
+PENSTOCK_INLINE void session_blocks::end() noexcept {
+  stops_.stop_for_good();
+  blocks_.wake();
+}
+PENSTOCK_INLINE session_blocks::answer session_blocks::ask(const key& what, wait_stops::moment,
+                                                           next_use) noexcept {
+  std::atomic<std::uint32_t> hint{0};
+  const memory_blocks::answer got = blocks_.ask(what, hint);
+  if (got.evicted) evicted_.fetch_add(1, std::memory_order_relaxed);
+  return {got.is, got};
+}
+PENSTOCK_INLINE bool session_blocks::fill(const memory_blocks::answer& mine, const key&, bytes_view,
+                                          wait_stops::moment) noexcept {
+  blocks_.publish(mine);
+  return true;
+}
+PENSTOCK_INLINE bool session_blocks::wait(const memory_blocks::answer& other,
+                                          std::chrono::steady_clock::time_point late,
+                                          wait_stops::moment begun) noexcept {
+  return !blocks_.is_own(other) && blocks_.wait(other, late, stops_, begun);
+}
+PENSTOCK_INLINE void session_blocks::follow(const block_plan& plan) {
+  if (!follows_) blocks_.follow(plan);
+  follows_ = true;
+}
+
+}  // namespace detail::blocks
 }  // namespace penstock::inline v0_1

@@ -3,9 +3,11 @@
 
 #include <penstock/storage/memory_files.hpp>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <unordered_map>
 
 namespace penstock::inline v0_1 {
@@ -22,7 +24,6 @@ PENSTOCK_INLINE void memory_files::session::refuse(object_id id, std::uint64_t o
       .in_file(table_->names[id])
       .at_offset(offset);
 }
-
 PENSTOCK_INLINE memory_files& memory_files::add(std::string_view name, bytes_view bytes) & {
   std::shared_ptr<buffer> copy(new buffer(bytes.size()));
   if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
@@ -51,7 +52,6 @@ PENSTOCK_INLINE memory_files memory_files::with_names(std::vector<std::string> n
   made.table_ = std::move(found);
   return made;
 }
-
 PENSTOCK_INLINE std::string memory_files::describe() const {
   return detail::text({"memory_files(", names().size(), " objects)"});
 }

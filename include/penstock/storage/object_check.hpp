@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 
 #include <concepts>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -39,11 +40,11 @@ namespace detail {
 
 /// An `object_check` whose type is erased; empty without one. The check must outlive it.
 class check_view {
+  using owned_state = std::unique_ptr<void, void (*)(void*) noexcept>;
   struct calls {
-    void* (*begin)(const void* check, std::string_view name);
+    owned_state (*begin)(const void* check, std::string_view name);
     void (*add)(void* running, bytes_view bytes);
     void (*finish)(void* running);
-    void (*end)(void* running) noexcept;
   };
 
  public:
@@ -55,35 +56,31 @@ class check_view {
   /// The check of one object; that of an empty view accepts all bytes.
   class running {
    public:
-    running(const check_view& all, std::string_view name)
-        : calls_(all.calls_), state_(calls_ == nullptr ? nullptr : calls_->begin(all.check_, name)) {}
-    running(const running&) = delete;
-    running& operator=(const running&) = delete;
-    ~running() {
-      if (calls_ != nullptr) calls_->end(state_);
+    running(const check_view& all, std::string_view name) : calls_(all.calls_) {
+      if (calls_ != nullptr) state_ = calls_->begin(all.check_, name);
     }
     void add(bytes_view bytes) {
-      if (calls_ != nullptr) calls_->add(state_, bytes);
+      if (calls_ != nullptr) calls_->add(state_.get(), bytes);
     }
     void finish() {
-      if (calls_ != nullptr) calls_->finish(state_);
+      if (calls_ != nullptr) calls_->finish(state_.get());
     }
 
    private:
     const calls* calls_;
-    void* state_;
+    owned_state state_{nullptr, nullptr};
   };
 
  private:
   template <class C>
   [[nodiscard]] static constexpr calls made_for() noexcept {
     using state = decltype(std::declval<const C&>().begin(std::string_view()));
-    return {[](const void* check, std::string_view name) -> void* {
-              return new state(static_cast<const C*>(check)->begin(name));
+    return {[](const void* check, std::string_view name) {
+              return owned_state(new state(static_cast<const C*>(check)->begin(name)),
+                                 [](void* running) noexcept { delete static_cast<state*>(running); });
             },
             [](void* running, bytes_view bytes) { static_cast<state*>(running)->add(bytes); },
-            [](void* running) { static_cast<state*>(running)->finish(); },
-            [](void* running) noexcept { delete static_cast<state*>(running); }};
+            [](void* running) { static_cast<state*>(running)->finish(); }};
   }
   template <class C>
   static constexpr calls calls_of = made_for<C>();

@@ -5,7 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/storage/reads/fetched_part.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include <array>
 #include <atomic>
@@ -31,6 +31,15 @@ struct stored_read {
 };
 
 }  // namespace detail
+
+/// A range of an object that was read ahead for one sample.
+struct fetched_part {
+  const void* session = nullptr;
+  std::uint64_t offset = 0, size = 0;  ///< in the object
+  const std::byte* bytes = nullptr;    ///< valid once `from` has ended
+  detail::stored_read* from = nullptr;
+  object_id object = 0;
+};
 
 /// Bytes on the way from a storage to the samples that will use them: passed from one fetching thread to the
 /// workers.

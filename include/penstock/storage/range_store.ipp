@@ -4,7 +4,6 @@
 #include <penstock/storage/range_store.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -40,7 +40,26 @@ struct retrying_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_policy policy_of(const retrying_options& options, std::stop_token stop = {});
+[[nodiscard]] inline retry_policy policy_of(const retrying_options& options, std::stop_token stop = {}) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
+                          options.max_time, options.max_unreachable_time}) {
+    if (time < none || time > day)
+      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
+  }
+  if (options.attempts == 0)
+    throw error(errc::argument,
+                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
+  return {.attempts = options.attempts,
+          .initial_backoff = options.initial_backoff,
+          .max_backoff = options.max_backoff,
+          .max_retry_after = options.max_retry_after,
+          .max_time = options.max_time,
+          .max_unreachable_time = options.max_unreachable_time,
+          .budget = options.budget,
+          .seed = options.seed,
+          .stop = std::move(stop)};
+}
 }  // namespace detail
 
 /// Tries reads of another storage again if their failure may pass.
@@ -65,7 +84,6 @@ namespace detail {
 template <storage Storage>
 class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
   using base = detail::retried_storage<retrying<Storage>, Storage>;
-  friend base;
 
  public:
   /// `stop` ends all waits of all sessions, and their reads in the background, with errc::stopped, while a
@@ -76,30 +94,6 @@ class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
   [[nodiscard]] std::string describe() const {
     return this->describe_as("retrying", detail::text({this->policy().attempts, " attempts"}));
   }
-
- private:
-  retrying(const base& like, Storage where) : base(like, std::move(where)) {}
 };
-
-inline detail::retry_policy detail::policy_of(const retrying_options& options, std::stop_token stop) {
-  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
-                          options.max_time, options.max_unreachable_time}) {
-    if (time < none || time > day)
-      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
-  }
-  if (options.attempts == 0)
-    throw error(errc::argument,
-                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
-  return {.attempts = options.attempts,
-          .initial_backoff = options.initial_backoff,
-          .max_backoff = options.max_backoff,
-          .max_retry_after = options.max_retry_after,
-          .max_time = options.max_time,
-          .max_unreachable_time = options.max_unreachable_time,
-          .budget = options.budget,
-          .seed = options.seed,
-          .stop = std::move(stop)};
-}
 
 }  // namespace penstock::inline v0_1

@@ -16,8 +16,7 @@ namespace penstock::inline v0_1 {
 /// AIStore.
 ///
 ///     const s3 shards("bucket/train-{0000..1023}.tar");
-///     const s3 two({"s3://bucket/a.tar", "s3://another/b.tar"});
-///     const s3 at_home("bucket/train-{0..9}.tar", {.place = {.endpoint = "http://10.0.0.7:9000"}});
+///     const s3 at_home({"s3://bucket/a.tar"}, {.place = {.endpoint = "http://10.0.0.7:9000"}});
 ///
 /// In: `bucket/key` or `s3://bucket/key`, whose key is everything after the first slash, as it is: nothing is
 /// decoded. Braces of a pattern are expanded by `expand_braces`; names of a list are taken as they are.
@@ -36,10 +35,8 @@ namespace penstock::inline v0_1 {
 /// Checksums: if a range is the whole object and the store gives a CRC-32, CRC-32C, CRC-64/NVME or SHA-256 of
 /// it, the bytes are compared. Other ranges, checksums of parts (COMPOSITE), SHA-1 and MD5 are not.
 /// Secrets: no name, error, description or counter has a key's id, a secret, a token or a signature.
-/// Errors: as for `http`, with the store's code and what to do: errc::io that recurs for a missing object or
-/// bucket, refused credentials, a replaced object; errc::io that does not for whatever may pass, SlowDown
-/// included (see `error::retry_after_ms`), and for bytes without their checksum; errc::argument for names and
-/// options that make no sense, and if there are no credentials; errc::format for a range beyond the end.
+/// Errors: as for `http`, with the store's code and what to do; SlowDown is one that may pass, and so are
+/// bytes without their checksum; errc::argument also if there are no credentials.
 /// Threads: as for `http`. Cost: that of `http`, and about ten SHA-256 of a few hundred bytes for each
 /// request.
 /// Source: Amazon S3 API Reference.
@@ -48,16 +45,7 @@ class s3 {
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session`.
-  class session : public detail::retried_session<detail::plain_s3> {
-   public:
-    /// Connections opened so far.
-    [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
-
-   private:
-    friend s3;
-    session(const detail::plain_s3& where, const detail::retry_policy& policy)
-        : retried_session(where, policy) {}
-  };
+  using session = detail::retried_session<detail::plain_s3>;
 
   explicit s3(std::string_view pattern, s3_options options = {})
       : s3(expanded(pattern), std::string(pattern), std::move(options)) {}

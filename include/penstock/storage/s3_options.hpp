@@ -16,10 +16,8 @@ namespace penstock::inline v0_1 {
 
 /// Options of `s3` and `s3_writer`. None of them changes the bytes.
 ///
-///     const s3_options google{.place = {.region = "auto", .endpoint = "https://storage.googleapis.com"}};
 ///     const s3_options open_data{.place = {.region = "us-west-2"},
 ///                                .identity = {.credentials = s3_credentials()}};
-///     const s3_options far{.connection = {.connections = 64}};
 struct s3_options {
   /// Where the store is; what is left empty comes from the environment and the profile.
   s3_place place = {};

@@ -41,12 +41,10 @@ struct s3_writer_options {
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
 /// the store asks, up to `connection.retries.max_retry_after`, and within `connection.retries.max_time`. The
 /// store compares what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
-/// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
-/// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
-/// `finish` without `open`. Secrets as for `s3`.
+/// Errors and secrets: as for `s3`, with the object's name, after the upload was aborted; errc::limit beyond
+/// 10,000 parts; errc::state for `write` and `finish` without `open`.
 /// Threads: one at a time.
-/// Cost: one copy of the bytes, and a hash of them. `write` waits while `max_in_flight` parts are on their
-/// way.
+/// Cost: one copy of the bytes, and a hash; `write` waits while `max_in_flight` parts are on their way.
 /// Source: Amazon S3 User Guide, "Uploading and copying objects using multipart upload".
 class s3_writer {
  public:
@@ -74,26 +72,17 @@ class s3_writer {
   }
   /// Appends bytes.
   void write(bytes_view bytes) {
-    opened();
-    try {
-      upload_->write(bytes);
-    } catch (...) {
-      abort();
-      throw;
-    }
+    guarded([&] { opened().write(bytes); });
   }
   /// Makes the object appear. Returns its size and stamp, as `s3::session::version` gives them.
   object_version finish() {
-    opened();
-    try {
-      const std::string tag = detail::s3::tag_of(upload_->finish());
-      const object_version made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
-      abort();
-      return made;
-    } catch (...) {
-      abort();
-      throw;
-    }
+    object_version made;
+    guarded([&] {
+      const std::string tag = detail::s3::tag_of(opened().finish());
+      made = {upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
+    });
+    abort();
+    return made;
   }
   /// Gives an unfinished object up; waits until the store has forgotten it, or cannot be reached.
   void abort() noexcept {
@@ -112,11 +101,22 @@ class s3_writer {
   }
 
  private:
-  void opened() const {
+  [[nodiscard]] detail::s3::upload& opened() const {
     if (upload_ == nullptr)
       throw error(
           errc::state,
           "no object is open in this s3_writer: call open(\"bucket/key\") first, also after an error");
+    return *upload_;
+  }
+  /// An object that fails is given up.
+  template <class Step>
+  void guarded(Step step) {
+    try {
+      step();
+    } catch (...) {
+      abort();
+      throw;
+    }
   }
   [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how,
                                                        const s3_options& options) {

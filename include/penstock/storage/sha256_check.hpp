@@ -7,14 +7,14 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/crypto/sha256_hasher.hpp>
+#include <penstock/storage/crypto/openssl.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sha256_list.hpp>
 
+#include <openssl/evp.h>
+
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +23,33 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The SHA-256 of bytes that come in pieces.
+class sha256_hasher {
+ public:
+  sha256_hasher() { must(EVP_DigestInit_ex2(context_.get(), EVP_sha256(), nullptr)); }
+
+  void add(bytes_view bytes) {
+    if (!bytes.empty()) must(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
+  }
+  /// The hash of all that was added; nothing can be added afterwards.
+  [[nodiscard]] sha256_hash finish() {
+    sha256_hash made;
+    must(EVP_DigestFinal_ex(context_.get(), openssl_bytes(made.bytes.data()), nullptr));
+    return made;
+  }
+
+ private:
+  static void must(int done) {
+    if (done != 1) openssl_refuses("SHA-256");
+  }
+
+  digest_context context_ = openssl_made<EVP_MD_CTX_free>(EVP_MD_CTX_new());
+};
+
+}  // namespace detail
 
 /// Compares whole objects with a list of their hashes as their bytes come.
 ///

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -43,12 +44,12 @@ class sha256_list {
     sha256_hash hash;
   };
 
-  sha256_list() : sha256_list(std::vector<entry>{}) {}
+  sha256_list();
   explicit sha256_list(std::vector<entry> entries);
 
   [[nodiscard]] std::size_t size() const noexcept { return table_->entries.size(); }
   /// In the order in which they were given.
-  [[nodiscard]] std::span<const entry> entries() const noexcept;
+  [[nodiscard]] std::span<const entry> entries() const noexcept { return table_->entries; }
   /// The hash of an object by its name in a storage: of the entry with this name, else of the one with the
   /// most of its last parts, of those between slashes. So a list that says "0.tar" is for "data/0.tar" and
   /// for "https://host/data/0.tar", unless it also says "data/0.tar". A URL's query counts for nothing.
@@ -83,7 +84,9 @@ namespace detail {
 /// All bytes of the one object of a storage; `called` is what it should be.
 [[nodiscard]] buffer only_object(session_view session, storage_facts where, std::string_view called);
 /// Reads a list; errors get the name.
-[[nodiscard]] sha256_list sha256_list_of(bytes_view text, std::string_view name);
+[[nodiscard]] inline sha256_list sha256_list_of(bytes_view text, std::string_view name) {
+  return detail::in_file(name, [&] { return sha256_list_from_string(text_of(text)); });
+}
 }  // namespace detail
 
 /// Reads a list of hashes that is kept in a storage, such as beside the shards that it is about.

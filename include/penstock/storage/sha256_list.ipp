@@ -8,16 +8,82 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string to_string(const sha256_hash& hash) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string made;
+  made.reserve(2 * hash.bytes.size());
+  for (const std::byte byte : hash.bytes) {
+    made += digits[std::to_integer<std::size_t>(byte >> 4)];
+    made += digits[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return made;
+}
+
 namespace detail::hashes {
 
 /// A name without what counts for nothing at its beginning.
-[[nodiscard]] inline std::string_view plain(std::string_view name) noexcept {
+[[nodiscard]] PENSTOCK_INLINE std::string_view plain(std::string_view name) noexcept {
   while (name.starts_with("./")) name.remove_prefix(2);
   return name;
 }
+
+}  // namespace detail::hashes
+
+PENSTOCK_INLINE sha256_list::sha256_list() : sha256_list(std::vector<entry>{}) {}
+
+PENSTOCK_INLINE sha256_list::sha256_list(std::vector<entry> entries) {
+  for (const entry& one : entries)
+    if (detail::hashes::plain(one.name).empty() || one.name.find('\0') != std::string::npos)
+      throw error(errc::argument, "the name of an object in a list of hashes is empty or has a zero byte");
+  std::optional<std::size_t> repeated;
+  table_ = sorted(std::move(entries), repeated);
+  if (repeated)
+    throw error(errc::argument, "a list of hashes has two entries for this object; give one")
+        .in_file(table_->entries[*repeated].name);
+}
+
+PENSTOCK_INLINE std::optional<sha256_hash> sha256_list::find(std::string_view name) const noexcept {
+  if (name.find("://") != std::string_view::npos) name = name.substr(0, name.find('?'));
+  for (;;) {
+    const std::string_view wanted = detail::hashes::plain(name);
+    const auto found = std::lower_bound(table_->by_name.begin(), table_->by_name.end(), wanted,
+                                        [&](std::size_t i, std::string_view sought) {
+                                          return detail::hashes::plain(table_->entries[i].name) < sought;
+                                        });
+    if (found != table_->by_name.end() && detail::hashes::plain(table_->entries[*found].name) == wanted)
+      return table_->entries[*found].hash;
+    const std::size_t slash = wanted.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    name = wanted.substr(slash + 1);
+  }
+}
+PENSTOCK_INLINE sha256_list::sha256_list(shared<const table> made) noexcept : table_(std::move(made)) {}
+
+PENSTOCK_INLINE shared<const sha256_list::table> sha256_list::sorted(std::vector<entry> entries,
+                                                                     std::optional<std::size_t>& repeated) {
+  shared<table> made(new table());
+  made->entries = std::move(entries);
+  made->by_name.resize(made->entries.size());
+  std::iota(made->by_name.begin(), made->by_name.end(), std::size_t{0});
+  const auto name = [&](std::size_t i) { return detail::hashes::plain(made->entries[i].name); };
+  std::sort(made->by_name.begin(), made->by_name.end(), [&](std::size_t a, std::size_t b) {
+    const int order = name(a).compare(name(b));
+    return order != 0 ? order < 0 : a < b;
+  });
+  for (std::size_t i = 1; i < made->by_name.size(); ++i) {
+    const std::size_t later = made->by_name[i];
+    if (name(made->by_name[i - 1]) == name(later)) repeated = std::min(repeated.value_or(later), later);
+  }
+  return made;
+}
+
+namespace detail::hashes {
+
 /// The value of a hexadecimal digit, 16 for anything else.
 [[nodiscard]] constexpr unsigned digit(char c) noexcept {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
@@ -96,68 +162,6 @@ class reader {
 
 }  // namespace detail::hashes
 
-PENSTOCK_INLINE std::string to_string(const sha256_hash& hash) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string made;
-  made.reserve(2 * hash.bytes.size());
-  for (const std::byte byte : hash.bytes) {
-    made += digits[std::to_integer<std::size_t>(byte >> 4)];
-    made += digits[std::to_integer<std::size_t>(byte & std::byte{15})];
-  }
-  return made;
-}
-
-PENSTOCK_INLINE shared<const sha256_list::table> sha256_list::sorted(std::vector<entry> entries,
-                                                                     std::optional<std::size_t>& repeated) {
-  shared<table> made(new table());
-  made->entries = std::move(entries);
-  made->by_name.resize(made->entries.size());
-  std::iota(made->by_name.begin(), made->by_name.end(), std::size_t{0});
-  const auto name = [&](std::size_t i) { return detail::hashes::plain(made->entries[i].name); };
-  std::sort(made->by_name.begin(), made->by_name.end(), [&](std::size_t a, std::size_t b) {
-    const int order = name(a).compare(name(b));
-    return order != 0 ? order < 0 : a < b;
-  });
-  for (std::size_t i = 1; i < made->by_name.size(); ++i) {
-    const std::size_t later = made->by_name[i];
-    if (name(made->by_name[i - 1]) == name(later)) repeated = std::min(repeated.value_or(later), later);
-  }
-  return made;
-}
-
-PENSTOCK_INLINE sha256_list::sha256_list(shared<const table> made) noexcept : table_(std::move(made)) {}
-
-PENSTOCK_INLINE sha256_list::sha256_list(std::vector<entry> entries) {
-  for (const entry& one : entries)
-    if (detail::hashes::plain(one.name).empty() || one.name.find('\0') != std::string::npos)
-      throw error(errc::argument, "the name of an object in a list of hashes is empty or has a zero byte");
-  std::optional<std::size_t> repeated;
-  table_ = sorted(std::move(entries), repeated);
-  if (repeated)
-    throw error(errc::argument, "a list of hashes has two entries for this object; give one")
-        .in_file(table_->entries[*repeated].name);
-}
-
-PENSTOCK_INLINE std::span<const sha256_list::entry> sha256_list::entries() const noexcept {
-  return table_->entries;
-}
-
-PENSTOCK_INLINE std::optional<sha256_hash> sha256_list::find(std::string_view name) const noexcept {
-  if (name.find("://") != std::string_view::npos) name = name.substr(0, name.find('?'));
-  for (;;) {
-    const std::string_view wanted = detail::hashes::plain(name);
-    const auto found = std::lower_bound(table_->by_name.begin(), table_->by_name.end(), wanted,
-                                        [&](std::size_t i, std::string_view sought) {
-                                          return detail::hashes::plain(table_->entries[i].name) < sought;
-                                        });
-    if (found != table_->by_name.end() && detail::hashes::plain(table_->entries[*found].name) == wanted)
-      return table_->entries[*found].hash;
-    const std::size_t slash = wanted.find('/');
-    if (slash == std::string_view::npos) return std::nullopt;
-    name = wanted.substr(slash + 1);
-  }
-}
-
 PENSTOCK_INLINE std::string to_string(const sha256_list& all) {
   std::string text;
   for (const sha256_list::entry& one : all.entries()) {
@@ -165,14 +169,11 @@ PENSTOCK_INLINE std::string to_string(const sha256_list& all) {
     if (escaped) text += '\\';
     text.append(to_string(one.hash)).append("  ");
     for (const char c : one.name) {
-      if (c == '\\')
-        text += "\\\\";
-      else if (c == '\n')
-        text += "\\n";
-      else if (c == '\r')
-        text += "\\r";
-      else
+      const std::size_t which = std::string_view("\\\n\r").find(c);
+      if (which == std::string_view::npos)
         text += c;
+      else
+        text.append(1, '\\').append(1, "\\nr"[which]);
     }
     text += '\n';
   }
@@ -197,8 +198,9 @@ PENSTOCK_INLINE sha256_list sha256_list_from_string(std::string_view text) {
   return made;
 }
 
-PENSTOCK_INLINE buffer detail::only_object(session_view session, storage_facts where,
-                                           std::string_view called) {
+namespace detail {
+
+PENSTOCK_INLINE buffer only_object(session_view session, storage_facts where, std::string_view called) {
   if (where.names.size() != 1)
     throw error(errc::argument,
                 {called, " is one object, and the storage has ", where.names.size(), "; name the one"});
@@ -207,8 +209,5 @@ PENSTOCK_INLINE buffer detail::only_object(session_view session, storage_facts w
   return bytes;
 }
 
-PENSTOCK_INLINE sha256_list detail::sha256_list_of(bytes_view text, std::string_view name) {
-  return detail::in_file(name, [&] { return sha256_list_from_string(text_of(text)); });
-}
-
+}  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -22,8 +22,19 @@ struct sidecar {
   /// leading one.
   bool instead = false;
 
-  [[nodiscard]] std::string of(std::string_view name) const;
-  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const;
+  [[nodiscard]] std::string of(std::string_view name) const {
+    if (instead) {
+      const std::size_t slash = name.rfind('/');
+      const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
+      name = name.substr(0, name.find('.', second));
+    }
+    return std::string(name).append(suffix);
+  }
+  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const {
+    std::vector<std::string> made;
+    for (const std::string& name : names) made.push_back(of(name));
+    return made;
+  }
   friend bool operator==(const sidecar&, const sidecar&) = default;
 };
 
@@ -36,21 +47,6 @@ template <storage S>
   return requires(const S& s, sidecar which) {
     { s.sidecars(which) } -> std::same_as<S>;
   };
-}
-
-inline std::string sidecar::of(std::string_view name) const {
-  if (instead) {
-    const std::size_t slash = name.rfind('/');
-    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
-    name = name.substr(0, name.find('.', second));
-  }
-  return std::string(name).append(suffix);
-}
-
-inline std::vector<std::string> sidecar::of_each(std::span<const std::string> names) const {
-  std::vector<std::string> made;
-  for (const std::string& name : names) made.push_back(of(name));
-  return made;
 }
 
 }  // namespace penstock::inline v0_1

@@ -12,9 +12,7 @@
 #include <cstddef>
 #include <mutex>
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
 /// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
@@ -128,6 +126,4 @@ PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t 
   return guarded_ranges::of_process().add(begin, end, writable);
 }
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

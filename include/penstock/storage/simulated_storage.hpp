@@ -4,18 +4,16 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/storage_around.hpp>
 #include <penstock/storage/resilience/latency_model.hpp>
-#include <penstock/storage/session_report.hpp>
+#include <penstock/storage/session_adaptor.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -37,12 +35,14 @@ namespace penstock::inline v0_1 {
 /// `simulated_storage_options`.
 /// Errors: those of the underlying storage, and errc::io, after its latency, for a read that touches one of
 /// `faults` or fails otherwise. errc::argument for options that make no sense.
-/// Copies share one account, which counts the reads of all their sessions.
+/// Copies share one account, which counts the reads of all their sessions, as do sidecars and objects with
+/// other names; none of those is in `faults`.
 /// Threads: any number of threads may use a session. `cancel` ends the reads that `read_many` began; a thread
 /// in `read` continues, but no longer waits for the reads that were ended. A child after `fork` has no
 /// session.
 template <storage Storage>
-class simulated_storage {
+class simulated_storage : public detail::storage_around<simulated_storage<Storage>, Storage> {
+  using base = detail::storage_around<simulated_storage<Storage>, Storage>;
   struct state {
     state(const Storage& given, const simulated_storage_options& chosen,
           shared<detail::delay_account> account)
@@ -58,28 +58,11 @@ class simulated_storage {
   };
 
  public:
-  static constexpr bool names_are_paths = is_local<Storage>();
-
-  /// What a run reads through; see `background_session`.
-  class session {
+  /// What a run reads through; see `background_session`. Its report has its reads, the bytes received, and
+  /// the answers that asked for fewer.
+  class session : public session_adaptor<session, detail::latency_model> {
    public:
-    static constexpr session_traits traits = {.latency = true};
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
-    [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      state_->line.read(id, offset, into);
-    }
-    [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-      state_->line.read_many(requests, listener);
-    }
-    void cancel() const noexcept { state_->line.cancel(); }
-    void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
-    /// The session's reads, the bytes received, and the answers that asked for fewer.
-    [[nodiscard]] session_report report() const noexcept {
-      return {.counters = state_->line.counters(), .counted = true, .names = state_->where.names()};
-    }
+    [[nodiscard]] detail::latency_model& inside() const noexcept { return state_->line; }
 
    private:
     friend simulated_storage;
@@ -89,33 +72,16 @@ class simulated_storage {
   };
 
   explicit simulated_storage(Storage where, simulated_storage_options options = {})
-      : inner_(std::move(where)), options_(std::move(options)) {
+      : base(std::move(where)), options_(std::move(options)) {
     detail::latency_model::check(options_);
     account_.reset(new detail::delay_account(options_.faults));
   }
 
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   [[nodiscard]] session connect() const {
-    return session(std::make_unique<state>(inner_, options_, account_));
+    return session(std::make_unique<state>(this->inner(), options_, account_));
   }
-  /// See `has_sidecars`. The sidecars share the account, and none of them is in `faults`.
-  [[nodiscard]] simulated_storage sidecars(sidecar which) const
-    requires(has_sidecars<Storage>())
-  {
-    return simulated_storage(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`. They share the account, and none of them is in `faults`.
-  [[nodiscard]] simulated_storage with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return simulated_storage(*this, inner_.with_names(std::move(names)));
-  }
-  /// Whether the names are paths; see `is_local`.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
   [[nodiscard]] std::string describe() const {
-    std::string behind;
-    if constexpr (requires { inner_.describe(); }) behind = inner_.describe() + ", ";
-    return detail::text({"simulated_storage(", behind, options_.latency.count(), " us a read)"});
+    return this->describe_as("simulated_storage", detail::text({options_.latency.count(), " us a read"}));
   }
 
   /// Reads performed, including failed ones, and bytes received. Cancelled reads do not count.
@@ -126,12 +92,9 @@ class simulated_storage {
   [[nodiscard]] std::uint64_t peak_in_flight() const noexcept { return account_->peak_in_flight.load(); }
 
  private:
-  simulated_storage(const simulated_storage& like, Storage where)
-      : inner_(std::move(where)), options_(like.options_), account_(like.account_) {
-    options_.faults.clear();
-  }
+  friend base;
+  void change_objects() noexcept { options_.faults.clear(); }
 
-  Storage inner_;
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/cache/staging.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/cache/staged_object.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -10,8 +11,24 @@
 
 #include <concepts>
 #include <string>
+#include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail::staging {
+
+/// Who is told how far it is: called by the thread that called `stage_to`.
+struct stage_listener {
+  void* self = nullptr;
+  void (*call)(void* self, const stage_progress& now) = nullptr;
+};
+
+/// Copies all objects to a folder; returns their paths.
+[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                             const stage_options& options, const check_view& check,
+                                             stage_listener listener);
+
+}  // namespace detail::staging
 
 /// Copies the objects of a storage to a local folder, once for all processes of a node, and returns the
 /// storage of the copies, in the same order.
@@ -68,3 +85,7 @@ template <storage Far, class... More>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/stage_to.ipp>
+#endif

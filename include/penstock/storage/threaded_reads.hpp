@@ -26,8 +26,6 @@ class threaded_reads {
   /// Refers to the session and to the names of its objects, for errors; names may be empty.
   threaded_reads(session_view session, std::span<const std::string> names, std::size_t max_threads) noexcept
       : session_(session), names_(names), limit_(max_threads) {}
-  threaded_reads(const threaded_reads&) = delete;
-  threaded_reads& operator=(const threaded_reads&) = delete;
   ~threaded_reads();
 
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;

@@ -26,7 +26,16 @@ struct throttled_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_policy policy_of(const throttled_options& options);
+[[nodiscard]] inline retry_policy policy_of(const throttled_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  if (options.max_retry_after < none || options.max_retry_after > day)
+    throw error(errc::argument,
+                {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
+  if (options.max_in_flight == 0u)
+    throw error(errc::argument,
+                "throttled lets at least one read through; write {.max_in_flight = 1} or more");
+  return {.max_in_flight = options.max_in_flight.value_or(64), .max_pause = options.max_retry_after};
+}
 }  // namespace detail
 
 /// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
@@ -50,7 +59,6 @@ namespace detail {
 template <storage Storage>
 class throttled : public detail::retried_storage<throttled<Storage>, Storage> {
   using base = detail::retried_storage<throttled<Storage>, Storage>;
-  friend base;
 
  public:
   explicit throttled(Storage where, throttled_options options = {})
@@ -60,20 +68,6 @@ class throttled : public detail::retried_storage<throttled<Storage>, Storage> {
     return this->describe_as("throttled",
                              detail::text({"at most ", this->policy().max_in_flight, " at once"}));
   }
-
- private:
-  throttled(const base& like, Storage where) : base(like, std::move(where)) {}
 };
-
-inline detail::retry_policy detail::policy_of(const throttled_options& options) {
-  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  if (options.max_retry_after < none || options.max_retry_after > day)
-    throw error(errc::argument,
-                {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
-  if (options.max_in_flight == 0u)
-    throw error(errc::argument,
-                "throttled lets at least one read through; write {.max_in_flight = 1} or more");
-  return {.max_in_flight = options.max_in_flight.value_or(64), .max_pause = options.max_retry_after};
-}
 
 }  // namespace penstock::inline v0_1

@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/file_names.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,6 +36,31 @@ struct url {
 
   friend bool operator==(const url&, const url&) = default;
 };
+
+namespace detail {
+
+// The functions of <cctype> depend on the locale.
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+[[nodiscard]] constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
+[[nodiscard]] constexpr char to_lower(char c) noexcept {
+  return is_upper(c) ? static_cast<char>(c | 0x20) : c;
+}
+[[nodiscard]] constexpr bool is_letter(char c) noexcept { return to_lower(c) >= 'a' && to_lower(c) <= 'z'; }
+/// The value of a hexadecimal digit; -1 if it is none.
+[[nodiscard]] constexpr int hex_value(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  c = to_lower(c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+[[nodiscard]] std::string lowered(std::string_view text);
+
+namespace urls {
+
+/// Where a scheme ends, its colon; npos if the text begins with none.
+std::size_t end_of_scheme(std::string_view text) noexcept;
+
+}  // namespace urls
+}  // namespace detail
 
 /// Takes an absolute URL of an object apart.
 ///

@@ -14,19 +14,37 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail::urls {
+PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
+  if (port != 0) return port;
+  return scheme == "http" ? 80 : 443;
+}
+PENSTOCK_INLINE std::string url::authority() const {
+  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
+  return line;
+}
+PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
+PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
+PENSTOCK_INLINE std::string url::without_secrets() const {
+  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
+}
+PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
+  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
+}
+
+namespace detail {
+
+PENSTOCK_INLINE std::string lowered(std::string_view text) {
+  std::string line(text);
+  std::transform(line.begin(), line.end(), line.begin(), to_lower);
+  return line;
+}
+
+namespace urls {
 
 inline constexpr std::size_t longest = 32'768;
 
-/// The functions of <cctype> depend on the locale.
-constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-constexpr bool is_hex(char c) noexcept {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
+[[gnu::cold]] PENSTOCK_INLINE error refused(std::string_view text, std::initializer_list<piece> why) {
   constexpr std::size_t maximum = 200;
   std::string line = without_secrets(text);
   if (line.size() > maximum) line.replace(maximum, std::string::npos, "...");
@@ -37,11 +55,11 @@ constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cas
 }
 
 /// Throws unless each character may stand in a path, or in a query.
-inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
+PENSTOCK_INLINE void check_characters(std::string_view text, std::string_view part, bool is_query) {
   for (std::size_t i = 0; i < part.size(); ++i) {
     const char c = part[i];
     if (c == '%') {
-      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
+      if (part.size() - i < 3 || hex_value(part[i + 1]) < 0 || hex_value(part[i + 2]) < 0)
         throw refused(text,
                       {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
       i += 2;
@@ -54,7 +72,7 @@ inline void check_characters(std::string_view text, std::string_view part, bool 
   }
 }
 
-inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
+PENSTOCK_INLINE std::uint16_t to_port(std::string_view text, std::string_view digits) {
   std::uint32_t value = 0;
   for (const char c : digits) {
     if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
@@ -65,7 +83,7 @@ inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
   return static_cast<std::uint16_t>(value);
 }
 
-inline void set_authority(url& into, std::string_view text, std::string_view authority) {
+PENSTOCK_INLINE void set_authority(url& into, std::string_view text, std::string_view authority) {
   if (authority.find('@') != std::string_view::npos)
     throw refused(
         text,
@@ -77,7 +95,7 @@ inline void set_authority(url& into, std::string_view text, std::string_view aut
     std::array<unsigned char, 16> address{};
     into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
     const bool digits = std::all_of(into.host.begin(), into.host.end(),
-                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
+                                    [](char c) { return hex_value(c) >= 0 || c == ':' || c == '.'; });
     if (end == std::string_view::npos || !digits ||
         ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
       throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
@@ -100,12 +118,11 @@ inline void set_authority(url& into, std::string_view text, std::string_view aut
       throw refused(
           text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
   }
-  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
+  if (into.scheme != "s3") into.host = lowered(into.host);
   into.port = to_port(text, port);
 }
 
-/// Where a scheme ends, its colon; npos if the text begins with none.
-inline std::size_t end_of_scheme(std::string_view text) noexcept {
+PENSTOCK_INLINE std::size_t end_of_scheme(std::string_view text) noexcept {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
     if (!is_letter(text[i]) &&
@@ -116,7 +133,7 @@ inline std::size_t end_of_scheme(std::string_view text) noexcept {
 }
 
 /// A path without its segments "." and "..": RFC 3986, 5.2.4.
-inline std::string without_dots(std::string_view path) {
+PENSTOCK_INLINE std::string without_dots(std::string_view path) {
   std::string result;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/', 1), path.size());
@@ -132,25 +149,8 @@ inline std::string without_dots(std::string_view path) {
   return result.empty() ? "/" : result;
 }
 
-}  // namespace detail::urls
-
-PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
-  if (port != 0) return port;
-  return scheme == "http" ? 80 : 443;
-}
-PENSTOCK_INLINE std::string url::authority() const {
-  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
-  return line;
-}
-PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
-PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
-PENSTOCK_INLINE std::string url::without_secrets() const {
-  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
-}
-PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
-  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
-}
+}  // namespace urls
+}  // namespace detail
 
 PENSTOCK_INLINE url parse_url(std::string_view text) {
   namespace urls = detail::urls;
@@ -160,8 +160,7 @@ PENSTOCK_INLINE url parse_url(std::string_view text) {
   if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
     throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
   url made;
-  made.scheme = text.substr(0, colon);
-  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
+  made.scheme = detail::lowered(text.substr(0, colon));
   if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
     throw urls::refused(text, {"has another scheme than http, https and s3"});
   std::string_view rest = text.substr(colon + 3);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/compat/detail/torch_randperm.hpp>
 #include <penstock/order/compat/distributed_sampler.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>

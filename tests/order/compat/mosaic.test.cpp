@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 #include <penstock/order/compat/detail/numpy_generator.hpp>
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/cut.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/bad/bad_ledger.hpp>
+#include <penstock/run/bad/bad_tally.hpp>
 
 #include "support/bad_samples.hpp"
 #include "support/catch.hpp"

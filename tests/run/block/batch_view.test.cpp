@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/block/batch_view.hpp>
+#include <penstock/core/uneven_views.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/block/held_column.hpp>
+#include <penstock/run/block/batch_handle.hpp>
 
 #include <penstock/core/record.hpp>
 #include <penstock/device/simulated.hpp>

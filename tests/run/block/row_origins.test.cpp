@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/block/row_origins.hpp>
-
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/delivery/consumer_place.hpp>
+
+#include <penstock/run/delivery/delivery_shell.hpp>
 #include <penstock/run/feed/feed.hpp>
 
 #include "support/catch.hpp"

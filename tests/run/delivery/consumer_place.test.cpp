@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/delivery/consumer_place.hpp>
+#include <penstock/run/delivery/delivery_shell.hpp>
 
 #include "support/catch.hpp"
 

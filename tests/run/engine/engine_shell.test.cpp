@@ -41,7 +41,7 @@ class counting_plan {
     setup_.leading = ps::feed(facts);
     setup_.depth = 3;
     setup_.grain_slots = 2;
-    setup_.in_place = true;
+    setup_.facts.direct = true;
     setup_.sizes_are_fixed = true;
     setup_.stages = {"numbers", "nothing"};
   }

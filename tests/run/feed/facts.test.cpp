@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/feed/facts.hpp>
+#include <penstock/run/feed/feed.hpp>
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/run/feed/feed.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/feed/serial_front.hpp>
+#include <penstock/run/feed/front.hpp>
 
 #include <penstock/run/engine/workers/ring.hpp>
-#include <penstock/run/feed/front.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/mapping/device_work.hpp>
+#include <penstock/run/mapping/device_works.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/mapping/mapped_columns.hpp>
+#include <penstock/run/mapping/batch_maps.hpp>
 
 #include <penstock/device/host.hpp>
 #include <penstock/source/from.hpp>

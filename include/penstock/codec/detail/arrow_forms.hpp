@@ -1,14 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/detail/arrow_values.hpp>
 #include <penstock/codec/tf_example.hpp>
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Memory for values that cannot be shown where they lie.
+class arrow_room {
+ public:
+  /// What was given before is given again.
+  void begin() noexcept { used_ = 0; }
+  [[nodiscard]] buffer& next() {
+    if (used_ == rooms_.size()) rooms_.emplace_back();
+    return rooms_[used_++];
+  }
+
+ private:
+  std::vector<buffer> rooms_;
+  std::size_t used_ = 0;
+};
+
+/// Throws errc::format unless the value is binary or a text.
+[[nodiscard]] bytes_view arrow_bytes(const arrow_cell& cell);
+
+/// Throws errc::limit for a list of more than a million values that take no space, which would cost memory
+/// that nothing in the file stands for.
+void check_arrow_count(const arrow_slice& list);
+
+/// The bytes of a list's numbers; `of` is the list's type. Throws errc::format if they are not of this type,
+/// errc::missing if one of them is null.
+[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, const arrow_type& of, arrow_number wanted,
+                                          std::size_t width);
+
+/// A list's truth values, a byte each, in `room`. Throws as `arrow_list_bytes`.
+[[nodiscard]] std::span<const bool> arrow_list_bools(const arrow_slice& list, const arrow_type& of,
+                                                     buffer& room);
+
+/// The place of a field; the number of fields if the struct lacks it. Throws errc::format if it is no struct.
+[[nodiscard]] std::size_t find_arrow_field(const arrow_cell& cell, std::string_view name);
+
+/// Adds to an error which value of a list, or which field of a struct, it is about.
+[[gnu::cold]] void name_arrow_value(error& e, const arrow_type& list, std::uint64_t i);
+
+[[noreturn, gnu::cold]] void no_arrow_field(const arrow_type& type, std::string_view name);
+
+/// The values, or a copy of them in `scratch` if they are not aligned.
+[[nodiscard]] const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
+                                                    buffer& scratch);
+
+struct arrow_array_place {
+  bytes_view values;
+  extents shape;
+};
+
+[[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
+
+/// Throws errc::missing for a null, errc::shape for lists that make no array, and what `arrow_list_bytes`
+/// throws.
+[[nodiscard]] arrow_array_place find_arrow_array(const arrow_cell& cell, arrow_number wanted,
+                                                 std::size_t width);
+
+/// The numbers of a list of fixed length, unless it or one of them could be null or it is empty; no bytes for
+/// any other.
+[[nodiscard]] inline bytes_view flat_arrow_list(const arrow_cell& cell, arrow_number wanted,
+                                                std::size_t width) {
+  if (cell.type().layout != arrow_layout::fixed_list || cell.is_null()) return {};
+  const arrow_slice list = cell.list();
+  const arrow_column& values = *list.column;
+  if (values.type->number != wanted || values.validity != nullptr || !values.type->dictionary.empty())
+    return {};
+  return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
+}
+
+[[noreturn, gnu::cold]] void arrow_out_of_range(const arrow_type& type);
+
+[[noreturn, gnu::cold]] void other_arrow_length(const arrow_type& type, std::uint64_t count,
+                                                std::uint64_t wanted);
+
+[[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
+
+}  // namespace detail
 
 template <class... Fields>
 struct arrow_struct;
@@ -28,16 +112,16 @@ concept arrow_numeric = arrow_number_of<T> != arrow_number::none;
 
 /// How `T` is read: `type` is what comes out, and `read(cell, room)` reads it from a value that is not null;
 /// `in_room`: whether it may lie in `room`.
-template <class T>
-struct arrow_form {
-  static constexpr bool possible = false, in_room = false;
+template <class T, bool InRoom = false, bool Possible = true>
+struct arrow_form_of {
+  static constexpr bool possible = Possible, in_room = InRoom;
   using type = T;
 };
+template <class T>
+struct arrow_form : arrow_form_of<T, false, false> {};
 
 template <arrow_numeric T>
-struct arrow_form<T> {
-  static constexpr bool possible = true, in_room = false;
-  using type = T;
+struct arrow_form<T> : arrow_form_of<T> {
   static T read(const arrow_cell& cell, arrow_room&) {
     if (cell.type().number == arrow_number_of<T>) [[likely]]
       return cell.template number<T>();
@@ -55,37 +139,28 @@ struct arrow_form<T> {
   }
 };
 template <>
-struct arrow_form<bool> {
-  static constexpr bool possible = true, in_room = false;
-  using type = bool;
+struct arrow_form<bool> : arrow_form_of<bool> {
   static bool read(const arrow_cell& cell, arrow_room&) {
     if (cell.type().layout != arrow_layout::bits) other_arrow_type(cell.type(), "bool");
     return cell.bit();
   }
 };
 template <>
-struct arrow_form<bytes> {
-  static constexpr bool possible = true, in_room = false;
-  using type = bytes_view;
+struct arrow_form<bytes> : arrow_form_of<bytes_view> {
   static bytes_view read(const arrow_cell& cell, arrow_room&) { return arrow_bytes(cell); }
 };
 template <>
-struct arrow_form<std::string_view> {
-  static constexpr bool possible = true, in_room = false;
-  using type = std::string_view;
+struct arrow_form<std::string_view> : arrow_form_of<std::string_view> {
   static std::string_view read(const arrow_cell& cell, arrow_room&) { return text_of(arrow_bytes(cell)); }
 };
 template <>
-struct arrow_form<std::string> {
-  static constexpr bool possible = true, in_room = false;
-  using type = std::string;
+struct arrow_form<std::string> : arrow_form_of<std::string> {
   static std::string read(const arrow_cell& cell, arrow_room&) {
     return std::string(text_of(arrow_bytes(cell)));
   }
 };
 template <std::size_t N>
-struct arrow_form<std::array<std::byte, N>> {
-  static constexpr bool possible = N != 0, in_room = false;
+struct arrow_form<std::array<std::byte, N>> : arrow_form_of<std::array<std::byte, N>, false, N != 0> {
   using type = std::array<std::byte, N>;
   static type read(const arrow_cell& cell, arrow_room&) {
     if (cell.type().layout != arrow_layout::fixed || cell.type().width != N)
@@ -119,10 +194,8 @@ template <class T>
   return arrow_form<T>::read(cell, room);
 }
 template <arrow_numeric T>
-struct arrow_form<std::span<const T>> {
-  static constexpr bool possible = true, in_room = true;
-  using type = std::span<const T>;
-  static type read(const arrow_cell& cell, arrow_room& room) {
+struct arrow_form<std::span<const T>> : arrow_form_of<std::span<const T>, true> {
+  static std::span<const T> read(const arrow_cell& cell, arrow_room& room) {
     const bytes_view values = arrow_list_bytes(cell.list(), cell.type(), arrow_number_of<T>, sizeof(T));
     if (reinterpret_cast<std::uintptr_t>(values.data()) % alignof(T) == 0) [[likely]]
       return {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)};
@@ -131,15 +204,12 @@ struct arrow_form<std::span<const T>> {
   }
 };
 template <>
-struct arrow_form<std::span<const bool>> {
-  static constexpr bool possible = true, in_room = true;
-  using type = std::span<const bool>;
+struct arrow_form<std::span<const bool>> : arrow_form_of<std::span<const bool>, true> {
   static type read(const arrow_cell& cell, arrow_room& room) {
     return arrow_list_bools(cell.list(), cell.type(), room.next());
   }
 };
 
-/// Calls `take(value)` with each value of a list, read as `T`.
 template <class T, class Take>
 void read_arrow_list(const arrow_cell& cell, const arrow_slice& values, arrow_room& room, const Take& take) {
   std::uint64_t i = 0;
@@ -166,15 +236,12 @@ struct arrow_form<std::vector<T, A>> {
 };
 template <class T>
 struct arrow_form<arrow_list<T>> : arrow_form<std::vector<T>> {};
-/// A list of that many numbers.
 template <arrow_numeric T, std::size_t N>
-struct arrow_form<std::array<T, N>> {
-  static constexpr bool possible = true, in_room = false;
-  using type = std::array<T, N>;
-  static type read(const arrow_cell& cell, arrow_room& room) {
+struct arrow_form<std::array<T, N>> : arrow_form_of<std::array<T, N>> {
+  static std::array<T, N> read(const arrow_cell& cell, arrow_room& room) {
     const arrow_slice values = cell.list();
     if (values.count != N) other_arrow_length(cell.type(), values.count, N);
-    type all{};
+    std::array<T, N> all{};
     std::size_t at = 0;
     read_arrow_list<T>(cell, values, room, [&](T one) { all[at++] = one; });
     return all;
@@ -246,3 +313,7 @@ struct arrow_form<M> {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/codec/detail/arrow_forms.ipp>
+#endif

@@ -5,6 +5,7 @@
 #error "penstock/codec/detail/inflate_stream.hpp needs zlib: link penstock::zlib"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 
@@ -68,13 +69,7 @@ class inflate_stream {
   static constexpr std::size_t maximum = std::numeric_limits<uInt>::max();
   static constexpr std::string_view name = Gzip ? "gzip member" : "zlib stream";
   static constexpr std::string_view last_name = Gzip ? "last gzip member" : "zlib stream";
-  struct end_state {
-    void operator()(z_stream* z) const noexcept {
-      ::inflateEnd(z);
-      delete z;
-    }
-  };
-  std::unique_ptr<z_stream, end_state> state_;
+  std::unique_ptr<z_stream, ended_by<inflateEnd>> state_;
   bool between_ = true;
   bool first_ = true;
 };

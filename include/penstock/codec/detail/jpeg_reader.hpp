@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<jpeglib.h>)
-#error "penstock/codec/jpeg.hpp needs libjpeg-turbo: link penstock::jpeg"
-#endif
-
 #include <penstock/codec/detail/jpeg_session.hpp>
 #include <penstock/image/orientation.hpp>
 
@@ -75,7 +71,6 @@ class jpeg_reader : public jpeg_session {
     header_ = false;
     open_ = true;
   }
-  /// Whether the header of this file was the last thing read.
   [[nodiscard]] bool at_header_of(bytes_view file) const noexcept {
     return open_ && file.data() == file_.data() && file.size() == file_.size();
   }
@@ -99,7 +94,6 @@ class jpeg_reader : public jpeg_session {
   [[nodiscard]] std::uint32_t first() const noexcept { return first_; }
   [[nodiscard]] std::uint32_t width() const noexcept { return info_.output_width; }
 
-  /// The most rows that `read` takes at once.
   static constexpr unsigned rows_per_read = 8;
   /// Decodes the next rows; returns how many, at least one.
   unsigned read(std::span<std::uint8_t* const> rows) {
@@ -116,11 +110,7 @@ class jpeg_reader : public jpeg_session {
     open_ = false;
     if (!created_) return;
     jpeg_abort_decompress(&info_);
-    // The tables of one file must not decode the next.
-    for (auto& table : info_.quant_tbl_ptrs) table = nullptr;
-    for (auto& table : info_.dc_huff_tbl_ptrs) table = nullptr;
-    for (auto& table : info_.ac_huff_tbl_ptrs) table = nullptr;
-    forget_tables();
+    forget_tables(info_);
   }
 
  private:
@@ -130,14 +120,10 @@ class jpeg_reader : public jpeg_session {
   }
   void create() {
     if (created_) return;
-    info_ = jpeg_decompress_struct{};
-    info_.err = handlers();
-    info_.client_data = static_cast<jpeg_session*>(this);
-    if (!attempt(&make, *this)) {
+    if (!make_info(info_, &make, *this)) {
       jpeg_destroy_decompress(&info_);
       fail();
     }
-    replace_memory(*info_.mem);
     source_.init_source = [](j_decompress_ptr) {};
     source_.term_source = source_.init_source;
     source_.fill_input_buffer = [](j_decompress_ptr c) { return self(c).no_more(); };

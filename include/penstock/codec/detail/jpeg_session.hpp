@@ -5,6 +5,7 @@
 #error "penstock/codec/jpeg.hpp needs libjpeg-turbo: link penstock::jpeg"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
@@ -97,7 +98,7 @@ struct jpeg_rows {
 ///
 /// The library is called by `attempt` only. It leaves by longjmp, so that no frame in between may have a
 /// destructor: callbacks catch what they throw.
-class jpeg_session {
+class jpeg_session : unmovable {
  public:
   enum class trouble : std::uint8_t {
     none,
@@ -110,10 +111,6 @@ class jpeg_session {
     arithmetic,
     version
   };
-
-  jpeg_session() = default;
-  jpeg_session(const jpeg_session&) = delete;
-  jpeg_session& operator=(const jpeg_session&) = delete;
 
   /// In bytes, from image to image.
   [[nodiscard]] std::size_t memory_held() const noexcept { return pools_[0].held() + pools_[1].held(); }
@@ -215,12 +212,29 @@ class jpeg_session {
       if (pool == JPOOL_IMAGE) of(c).forget_image();
     };
   }
+  /// Prepares a decompressor or a compressor of the library's, which `make` creates; false if it gave up.
+  template <class Info, class Self>
+  [[nodiscard]] bool make_info(Info& info, void (*make)(Self&), Self& self) {
+    info = Info{};
+    info.err = handlers();
+    info.client_data = this;
+    if (!attempt(make, self)) return false;
+    replace_memory(*info.mem);
+    return true;
+  }
+  /// The tables of one file must not serve the next.
+  template <class Info>
+  void forget_tables(Info& info) noexcept {
+    for (auto& table : info.quant_tbl_ptrs) table = nullptr;
+    for (auto& table : info.dc_huff_tbl_ptrs) table = nullptr;
+    for (auto& table : info.ac_huff_tbl_ptrs) table = nullptr;
+    pools_[JPOOL_PERMANENT].reset(why_ != trouble::none);
+  }
   void forget_image() noexcept {
     samples_ = nullptr;
     blocks_ = nullptr;
     pools_[JPOOL_IMAGE].reset(why_ != trouble::none);
   }
-  void forget_tables() noexcept { pools_[JPOOL_PERMANENT].reset(why_ != trouble::none); }
   static jpeg_session& of(j_common_ptr c) noexcept { return *static_cast<jpeg_session*>(c->client_data); }
   template <class Info>
   static jpeg_session& of(const Info* c) noexcept {

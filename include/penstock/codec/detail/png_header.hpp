@@ -2,10 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/image/pixels.hpp>
-
-#include <cstring>
 
 /// The facts in a PNG's chunks that do not need a decoder. Source: Portable Network Graphics (PNG)
 /// Specification, third edition (W3C), clauses 5 and 11.
@@ -20,7 +17,6 @@ struct png_header {
   bool interlaced = false;
 };
 
-/// Whether the bytes begin with PNG's signature.
 [[nodiscard]] bool begins_as_png(bytes_view bytes) noexcept;
 
 /// Throws `errc::format` for a PNG that a program took for a text: other line ends, or its first byte as the
@@ -29,7 +25,7 @@ void refuse_png_as_text(bytes_view bytes);
 
 /// The first chunk. Throws `errc::format` if these are no bytes of a PNG, or its header is damaged or cut
 /// off.
-[[nodiscard]] png_header read_png_header(bytes_view png);
+[[nodiscard]] png_header read_png_header(bytes_view bytes);
 
 /// The chunks of a PNG that may say how the image is turned, each the first one of its kind; empty if there
 /// is none.
@@ -38,8 +34,12 @@ struct png_metadata {
   bytes_view profile;  ///< a whole chunk of text: EXIF in hexadecimal, as ImageMagick writes it
   bytes_view xmp;      ///< a whole chunk of text
 };
+
+/// The checksum of PNG's chunks. Source: the specification's annex D.
+[[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;
+
 /// Looks at the chunks' first bytes only.
-[[nodiscard]] png_metadata png_metadata_of(bytes_view png) noexcept;
+[[nodiscard]] png_metadata png_metadata_of(bytes_view bytes) noexcept;
 
 /// What a chunk of text says, if it is not compressed and its checksum is right; `compressed` says whether it
 /// is.
@@ -49,14 +49,11 @@ struct png_metadata {
 /// `into`, which has room for half as many bytes as the text has; returns how many they are.
 [[nodiscard]] std::size_t decode_png_profile(std::string_view text, std::byte* into) noexcept;
 
-/// The checksum of PNG's chunks. Source: the specification's annex D.
-[[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;
-
 /// Passes on the bytes of a PNG that matter to its pixels: without the ancillary chunks except tRNS, so that
 /// a damaged profile or a text of a gigabyte costs nothing.
 class png_filter {
  public:
-  explicit png_filter(bytes_view png) noexcept;
+  explicit png_filter(bytes_view bytes) noexcept;
   /// Copies the next `into.size()` bytes; returns false if there are fewer.
   [[nodiscard]] bool read(mutable_bytes into) noexcept;
 

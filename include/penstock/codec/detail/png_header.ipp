@@ -10,9 +10,25 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE bool begins_as_png(bytes_view bytes) noexcept {
+  return bytes.size() >= png_signature.size() && text_of(bytes).starts_with(png_signature);
+}
+
+PENSTOCK_INLINE void refuse_png_as_text(bytes_view bytes) {
+  const std::string_view text = text_of(bytes);
+  if (png_signature.starts_with(text.substr(0, png_signature.size()))) return;
+  for (const std::string_view begin : {"\x89PNG", "\x09PNG", "\xc2\x89PNG", "\xef\xbf\xbdPNG"})
+    if (text.starts_with(begin))
+      throw error(errc::format,
+                  "this is a png image that was changed as if it were a text: its first bytes show it; copy "
+                  "it again, as bytes")
+          .at_offset(0);
+}
+
 namespace png {
 
 inline constexpr std::size_t around_chunk = 12;  // length and type before its data, the checksum behind
+
 inline constexpr std::uint32_t largest = 0x7fff'ffff;
 
 [[nodiscard]] inline std::uint32_t number(bytes_view bytes, std::size_t at) noexcept {
@@ -20,6 +36,7 @@ inline constexpr std::uint32_t largest = 0x7fff'ffff;
   for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
   return value;
 }
+
 [[nodiscard]] inline std::string_view type(bytes_view chunk) noexcept { return text_of(chunk.subspan(4, 4)); }
 
 [[nodiscard]] constexpr bool possible(unsigned colour, unsigned depth) noexcept {
@@ -38,21 +55,6 @@ inline constexpr std::uint32_t largest = 0x7fff'ffff;
 }
 
 }  // namespace png
-
-PENSTOCK_INLINE bool begins_as_png(bytes_view bytes) noexcept {
-  return bytes.size() >= png_signature.size() && text_of(bytes).starts_with(png_signature);
-}
-
-PENSTOCK_INLINE void refuse_png_as_text(bytes_view bytes) {
-  const std::string_view text = text_of(bytes);
-  if (png_signature.starts_with(text.substr(0, png_signature.size()))) return;
-  for (const std::string_view begin : {"\x89PNG", "\x09PNG", "\xc2\x89PNG", "\xef\xbf\xbdPNG"})
-    if (text.starts_with(begin))
-      throw error(errc::format,
-                  "this is a png image that was changed as if it were a text: its first bytes show it; copy "
-                  "it again, as bytes")
-          .at_offset(0);
-}
 
 PENSTOCK_INLINE png_header read_png_header(bytes_view bytes) {
   constexpr std::size_t data_bytes = 13;
@@ -178,6 +180,19 @@ PENSTOCK_INLINE std::size_t decode_png_profile(std::string_view text, std::byte*
 PENSTOCK_INLINE png_filter::png_filter(bytes_view bytes) noexcept
     : rest_(bytes), passing_(std::min(png_signature.size(), bytes.size())) {}
 
+PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
+  while (!into.empty()) {
+    if (passing_ == 0) next_chunk();
+    const std::size_t count = std::min(into.size(), passing_);
+    if (count == 0) return false;
+    std::memcpy(into.data(), rest_.data(), count);
+    into = into.subspan(count);
+    rest_ = rest_.subspan(count);
+    passing_ -= count;
+  }
+  return true;
+}
+
 PENSTOCK_INLINE void png_filter::next_chunk() noexcept {
   while (rest_.size() >= png::around_chunk) {
     const std::size_t length = png::number(rest_, 0);
@@ -190,19 +205,6 @@ PENSTOCK_INLINE void png_filter::next_chunk() noexcept {
     rest_ = rest_.subspan(std::min(rest_.size(), length + png::around_chunk));
   }
   passing_ = rest_.size();
-}
-
-PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
-  while (!into.empty()) {
-    if (passing_ == 0) next_chunk();
-    const std::size_t count = std::min(into.size(), passing_);
-    if (count == 0) return false;
-    std::memcpy(into.data(), rest_.data(), count);
-    into = into.subspan(count);
-    rest_ = rest_.subspan(count);
-    passing_ -= count;
-  }
-  return true;
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -6,7 +6,6 @@
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/orientation.hpp>
 
-/// What the codecs of image files share.
 namespace penstock::inline v0_1::detail {
 
 /// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
@@ -28,9 +27,7 @@ class damage_count {
   /// Damaged images of which pixels were delivered, because of `recover`; the run's counters add them up.
   std::uint64_t warnings = 0;
 
-  /// Another image begins.
   void next_image() noexcept { damaged_ = false; }
-  /// The image is damaged.
   void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
 
  private:
@@ -55,13 +52,17 @@ void begin_image(bytes_view file, damage_count& counts) {
   throw error(errc::format, {"the ", codec, " image is truncated: it ends before its last pixel"});
 }
 
+[[noreturn, gnu::cold]] inline void refuse_part(const image_part& part, const image_size& size) {
+  throw error(errc::argument, {"the part ", part.width, " x ", part.height, " at (", part.x, ", ", part.y,
+                               ") does not lie within the image of ", size.width, " x ", size.height});
+}
+
 /// The luma of a colour of 8 or 16 bits a channel: ITU-R BT.601's weights of 0.299, 0.587 and 0.114 in 16
 /// bits, rounded. Source: Pillow 9.4, src/libImaging/Convert.c, L24.
 [[nodiscard]] constexpr std::uint32_t luma(std::uint32_t red, std::uint32_t green,
                                            std::uint32_t blue) noexcept {
   return (red * 19'595u + green * 38'470u + blue * 7'471u + 0x8000u) >> 16;
 }
-/// Writes a pixel of 1, 3 or 4 channels.
 template <std::size_t Channels, class T>
 constexpr void put_pixel(T red, T green, T blue, T alpha, T* to) noexcept {
   if constexpr (Channels == 1) {
@@ -72,7 +73,6 @@ constexpr void put_pixel(T red, T green, T blue, T alpha, T* to) noexcept {
   }
 }
 
-/// A file whose image is to be decoded, and how.
 struct image_job {
   bytes_view file;
   image_size stored;
@@ -93,7 +93,8 @@ class decoder_scratch : public damage_count {
 /// A lazy image of stored pixels that are turned when they are shown. `Scratch` is a codec's:
 ///   codec                          the codec's name
 ///   image                          an `image_scratch`
-///   job_type                       an `image_job`, or what is derived from one
+///   job_type                       an `image_job`, or what is derived from one; if it has `max_halvings()` and
+///                                  `halved(times, where)`, the image is a `halvable_image`
 ///   decode<Format>(job, part)      a view of a part of the stored image, valid until the next call, which may lie in
 ///                                  `image.pixels`
 ///   draw<Format>(job, part, into)  optional: decodes a part straight to its place, or returns false
@@ -113,7 +114,19 @@ class stored_image
   [[nodiscard]] image_size size() const noexcept { return oriented(job_.stored, job_.turn); }
   [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
 
+  [[nodiscard]] unsigned max_halvings() const noexcept
+    requires requires(const job& what) { what.max_halvings(); }
+  {
+    return job_.max_halvings();
+  }
+  [[nodiscard]] stored_image halved(unsigned times, real_part& where) const noexcept
+    requires requires(const job& what) { what.halved(times, where); }
+  {
+    return {*scratch_, job_.halved(times, where)};
+  }
+
   [[nodiscard]] view_type read(const image_part& part) const {
+    check(part);
     if (part.width == 0 || part.height == 0) return {};
     const view_type view = decode(part);
     if (job_.turn == orientation::upright) return view;
@@ -124,6 +137,7 @@ class stored_image
     return {turned, part.size()};
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
+    check(part);
     if (part.width == 0 || part.height == 0) return;
     if (job_.turn != orientation::upright) return orient_pixels(decode(part), job_.turn, into);
     if constexpr (requires { scratch_->template draw<Format>(job_, part, into); })
@@ -133,6 +147,10 @@ class stored_image
   }
 
  private:
+  void check(const image_part& part) const {
+    if (!part.within(size())) [[unlikely]]
+      refuse_part(part, size());
+  }
   [[nodiscard]] view_type decode(const image_part& shown) const {
     const image_part part = stored_part(shown, job_.stored, job_.turn);
     return naming_codec(Scratch::codec, [&] { return scratch_->template decode<Format>(job_, part); });

@@ -5,7 +5,7 @@
 #error "penstock/codec/layouts/inflater.hpp needs libdeflate: link penstock::gzip"
 #endif
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/base/owned.hpp>
 
 #include <libdeflate.h>
 
@@ -24,10 +24,7 @@ class inflater {
   }
 
  private:
-  struct closer {
-    void operator()(libdeflate_decompressor* one) const noexcept { libdeflate_free_decompressor(one); }
-  };
-  std::unique_ptr<libdeflate_decompressor, closer> made_;
+  std::unique_ptr<libdeflate_decompressor, freed_by<libdeflate_free_decompressor>> made_;
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 
 #include <string>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <penstock/codec/layouts/json_text.hpp>
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/codec/layouts/quoted.hpp>
+#include <penstock/codec/layouts/number_text.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -15,12 +15,22 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
+  if (bytes.size() > limit)
+    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
+                              "; raise it with .limit = ..."});
+  std::string_view text = bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 namespace json_words {
 
 struct word {
   std::string_view text, zero;  // of the same length
   double value;
 };
+
 inline constexpr std::array<word, 3> all{
     {{"NaN", "0.0", std::numeric_limits<double>::quiet_NaN()},
      {"Infinity", "0.000000", std::numeric_limits<double>::infinity()},
@@ -32,6 +42,7 @@ inline std::uint32_t hex1(char c) noexcept {
   if (c >= '0' && c <= '9') return static_cast<std::uint32_t>(c - '0');
   return lower >= 'a' && lower <= 'f' ? static_cast<std::uint32_t>(lower - 'a' + 10) : 16;
 }
+
 // The value of four hexadecimal digits; 2^16 if these are none.
 inline std::uint32_t hex4(std::string_view digits) noexcept {
   std::uint32_t value = 0;
@@ -42,8 +53,11 @@ inline std::uint32_t hex4(std::string_view digits) noexcept {
   }
   return value;
 }
+
 inline bool is_high(std::uint32_t unit) noexcept { return unit >= 0xd800 && unit < 0xdc00; }
+
 inline bool is_low(std::uint32_t unit) noexcept { return unit >= 0xdc00 && unit < 0xe000; }
+
 inline bool is_digit(std::string_view text, std::size_t at) noexcept {
   return at < text.size() && text[at] >= '0' && text[at] <= '9';
 }
@@ -55,23 +69,6 @@ inline bool is_pair(std::string_view text, std::size_t at, std::uint32_t high) n
 }
 
 }  // namespace json_words
-
-PENSTOCK_INLINE std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
-  if (bytes.size() > limit)
-    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
-                              "; raise it with .limit = ..."});
-  std::string_view text = bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return text;
-}
-
-PENSTOCK_INLINE void json_malformed(std::string_view text, std::uint64_t offset) {
-  offset = std::min<std::uint64_t>(offset, text.size());
-  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
-  throw error(errc::format, {"this is not JSON: it goes wrong at ",
-                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
-      .at_offset(offset);
-}
 
 // Goes through a text, and stops where it is not JSON.
 class json_walk {
@@ -193,6 +190,14 @@ class json_walk {
 };
 
 PENSTOCK_INLINE std::size_t json_fault(std::string_view text) { return json_walk(text).fault(); }
+
+PENSTOCK_INLINE void json_malformed(std::string_view text, std::uint64_t offset) {
+  offset = std::min<std::uint64_t>(offset, text.size());
+  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
+  throw error(errc::format, {"this is not JSON: it goes wrong at ",
+                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
+      .at_offset(offset);
+}
 
 PENSTOCK_INLINE std::string_view json_unescape(char* text, std::size_t size) noexcept {
   const std::string_view all(text, size);

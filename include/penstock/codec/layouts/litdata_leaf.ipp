@@ -9,9 +9,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <system_error>
 
-// Source: litdata, constants.py and streaming/serializers.py.
 namespace penstock::inline v0_1::detail {
 
 struct litdata_type {
@@ -20,7 +18,7 @@ struct litdata_type {
 };
 
 // By number, as _TORCH_DTYPES_MAPPING and _NUMPY_DTYPES_MAPPING have them; a bool is a byte.
-PENSTOCK_INLINE litdata_type litdata_type_of(std::uint64_t number, bool torch) noexcept {
+inline litdata_type litdata_type_of(std::uint64_t number, bool torch) noexcept {
   constexpr std::array<litdata_type, 21> torch_types{
       {{"float32", 4},   {"float32", 4},     {"float64", 8},     {"float64", 8}, {"complex64", 8},
        {"complex64", 8}, {"complex128", 16}, {"complex128", 16}, {"float16", 2}, {"float16", 2},
@@ -77,8 +75,8 @@ PENSTOCK_INLINE litdata_form litdata_form_of(std::string_view format, std::strin
 }
 
 // A header of numbers in one byte order, if it fits the bytes; gives the type that it has.
-PENSTOCK_INLINE std::optional<litdata_place> try_litdata_header(bytes_view bytes, bool big, bool torch,
-                                                                litdata_type& type) {
+inline std::optional<litdata_place> try_litdata_header(bytes_view bytes, bool big, bool torch,
+                                                       litdata_type& type) {
   const auto number = [&](std::size_t at) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < 4; ++i)

@@ -7,18 +7,19 @@
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <system_error>
 
-// Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+namespace detail {
 
 struct mds_number_type {
   std::string_view name;
   unsigned code;
   std::size_t size;
 };
+
 inline constexpr std::array<mds_number_type, 11> mds_number_types{{{"uint8", 8, 1},
                                                                    {"int8", 9, 1},
                                                                    {"uint16", 16, 2},
@@ -31,12 +32,12 @@ inline constexpr std::array<mds_number_type, 11> mds_number_types{{{"uint8", 8, 
                                                                    {"int64", 65, 8},
                                                                    {"float64", 66, 8}}};
 
-[[noreturn]] PENSTOCK_INLINE void wrong_mds_type(std::string_view stored, std::string_view dtype) {
+[[noreturn]] inline void wrong_mds_type(std::string_view stored, std::string_view dtype) {
   throw error(errc::format,
               {"the array is of ", stored, ", but ", dtype, " was asked for: write the codec for ", stored});
 }
 
-[[noreturn]] PENSTOCK_INLINE void too_many_dimensions(std::string_view encoding) {
+[[noreturn]] inline void too_many_dimensions(std::string_view encoding) {
   throw error(errc::format,
               {"the encoding '", encoding, "' has more than ", extents::max_rank, " dimensions"});
 }
@@ -196,11 +197,8 @@ PENSTOCK_INLINE bool check_mds_list(std::string_view encoding) {
 
 PENSTOCK_INLINE void find_mds_parts(bytes_view list, bool reserved, std::vector<bytes_view>& parts) {
   parts.clear();
-  const auto number = [&](std::uint64_t at) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i)
-      value |= std::to_integer<std::uint64_t>(list[to_size(at) + i]) << (8 * i);
-    return value;
+  const auto number = [&](std::uint64_t at) -> std::uint64_t {
+    return load_little<std::uint32_t>(list.data() + to_size(at));
   };
   const std::uint64_t head = reserved ? 8 : 4;
   if (list.size() < head) throw error(errc::format, "the list ends within its header").at_offset(0);
@@ -228,10 +226,8 @@ PENSTOCK_INLINE mds_array_place find_pil_values(bytes_view bytes) {
   };
   constexpr std::array<mode, 8> modes{
       {{"L", 1}, {"LA", 2}, {"RGB", 3}, {"YCbCr", 3}, {"LAB", 3}, {"HSV", 3}, {"RGBA", 4}, {"CMYK", 4}}};
-  const auto number = [&](std::size_t at) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
-    return value;
+  const auto number = [&](std::size_t at) -> std::uint64_t {
+    return load_little<std::uint32_t>(bytes.data() + at);
   };
   if (bytes.size() < 12 || number(8) > bytes.size() - 12)
     throw error(errc::format, "the image ends within its header").at_offset(0);
@@ -258,4 +254,6 @@ PENSTOCK_INLINE void check_pil_encoding(std::string_view encoding) {
     throw error(errc::format, {"the column is of encoding '", encoding, "', not 'pil'"});
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -3,7 +3,7 @@
 
 #include <penstock/codec/layouts/npy_header.hpp>
 
-#include <penstock/codec/layouts/quoted.hpp>
+#include <penstock/codec/layouts/number_text.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
 

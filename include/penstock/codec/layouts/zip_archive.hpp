@@ -2,10 +2,8 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 
 #include <optional>
-#include <string>
 #include <vector>
 
 /// Zip archives, as far as numpy's npz files need them. Archives must be in one piece: nothing in front of
@@ -13,7 +11,6 @@
 /// Source: PKWARE's APPNOTE.TXT, version 6.3.10, sections 4.3 and 4.5.3.
 namespace penstock::inline v0_1::detail {
 
-/// A member of a zip archive.
 struct zip_entry {
   std::string_view name;                ///< valid as long as the archive, which may hold its bytes
   std::uint64_t at = 0;                 ///< of its entry in the directory
@@ -46,7 +43,6 @@ class zip_archive {
   /// The member called `name`, or else `name` plus ".npy", as numpy looks for arrays; throws if it is
   /// encrypted, appears twice, or is not where the directory says.
   [[nodiscard]] std::optional<zip_entry> find(std::string_view name) &;
-  /// All members, as the directory has them.
   [[nodiscard]] std::vector<zip_entry> all() &;
   [[nodiscard]] std::uint64_t members() const noexcept { return entries_; }
   /// The first member; there must be one. Throws as `find`.
@@ -59,8 +55,11 @@ class zip_archive {
     return archive_.range(archive_.from, offset, size, room);
   }
   void find_directory(std::uint64_t end);
+  // The end record of archives with more than 4 GiB or 65,535 members.
   void read_wide_end(std::uint64_t at, std::uint64_t locator, std::uint64_t& disks);
+  // Reads the entry at `at`, and advances `at` to the next entry.
   [[nodiscard]] zip_entry entry_at(bytes_view all, std::uint64_t& at) const;
+  // With `begin` of its bytes, not of its header.
   [[nodiscard]] zip_entry placed(zip_entry e) const;
 
   bytes_of archive_;

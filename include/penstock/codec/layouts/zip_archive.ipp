@@ -11,19 +11,28 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE void zip_entry::refuse(std::string_view why) const {
+  throw error(errc::format, {"the member '", name.substr(0, 80), "' of the npz file ", why}).at_offset(at);
+}
+
 namespace zips {
 
 inline constexpr std::uint64_t end_size = 22, longest_comment = 0xffff, entry_size = 46, local_size = 30;
+
 inline constexpr std::uint64_t locator_size = 20, wide_end_size = 56, longest_directory = 64_MiB;
+
 inline constexpr std::uint32_t end_mark = 0x06054b50, locator_mark = 0x07064b50, wide_mark = 0x06064b50;
+
 inline constexpr std::uint32_t entry_mark = 0x02014b50, local_mark = 0x04034b50;
 
 inline std::uint16_t half(bytes_view bytes, std::uint64_t at) noexcept {
   return load_little<std::uint16_t>(bytes.data() + to_size(at));
 }
+
 inline std::uint32_t word(bytes_view bytes, std::uint64_t at) noexcept {
   return load_little<std::uint32_t>(bytes.data() + to_size(at));
 }
+
 inline std::uint64_t wide(bytes_view bytes, std::uint64_t at) noexcept {
   return load_little<std::uint64_t>(bytes.data() + to_size(at));
 }
@@ -64,10 +73,6 @@ inline void widen(zip_entry& e, bytes_view extra) {
 
 }  // namespace zips
 
-PENSTOCK_INLINE void zip_entry::refuse(std::string_view why) const {
-  throw error(errc::format, {"the member '", name.substr(0, 80), "' of the npz file ", why}).at_offset(at);
-}
-
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : archive_(where) {
   const std::uint64_t tail = std::min(size, zips::end_size + zips::longest_comment);
   std::uint64_t end = 0;
@@ -84,6 +89,7 @@ PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : a
   find_directory(size - tail + end);
   directory_ = range(begin_, size_, room_);
 }
+
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_view whole)
     : zip_archive({whole.data(),
                    [](const void* from, std::uint64_t offset, std::uint64_t size, buffer&) {
@@ -113,15 +119,17 @@ PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name
   if (found) found = placed(*found);
   return found;
 }
-PENSTOCK_INLINE zip_entry zip_archive::first() & {
-  std::uint64_t at = 0;
-  return placed(entry_at(directory_, at));
-}
+
 PENSTOCK_INLINE std::vector<zip_entry> zip_archive::all() & {
   std::vector<zip_entry> found;
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < entries_; ++i) found.push_back(entry_at(directory_, at));
   return found;
+}
+
+PENSTOCK_INLINE zip_entry zip_archive::first() & {
+  std::uint64_t at = 0;
+  return placed(entry_at(directory_, at));
 }
 
 PENSTOCK_INLINE void zip_archive::find_directory(std::uint64_t end) {
@@ -157,7 +165,6 @@ PENSTOCK_INLINE void zip_archive::find_directory(std::uint64_t end) {
         .at_offset(end);
 }
 
-// The end record of archives with more than 4 GiB or 65,535 members.
 PENSTOCK_INLINE void zip_archive::read_wide_end(std::uint64_t at, std::uint64_t locator,
                                                 std::uint64_t& disks) {
   const auto fail = [&] {
@@ -175,7 +182,6 @@ PENSTOCK_INLINE void zip_archive::read_wide_end(std::uint64_t at, std::uint64_t 
   begin_ = zips::wide(record, 48);
 }
 
-// Reads the entry at `at`, and advances `at` to the next entry.
 PENSTOCK_INLINE zip_entry zip_archive::entry_at(bytes_view all, std::uint64_t& at) const {
   zip_entry e;
   e.at = begin_ + at;
@@ -195,7 +201,6 @@ PENSTOCK_INLINE zip_entry zip_archive::entry_at(bytes_view all, std::uint64_t& a
   return e;
 }
 
-// With `begin` of its bytes, not of its header.
 PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
   if ((e.flags & 1) != 0) e.refuse("is encrypted; save it without a password");
   if ((e.method == 0 && e.packed != e.unpacked) || e.begin > begin_ || begin_ - e.begin < zips::local_size)

@@ -5,7 +5,6 @@
 
 #include <compare>
 #include <iterator>
-#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -22,13 +21,14 @@ class index_iterator {
   using value_type = std::remove_cvref_t<reference>;
   using difference_type = std::ptrdiff_t;
   using pointer = void;
+  static constexpr bool shows_safely = noexcept(std::declval<const View&>()[std::size_t{0}]);
 
   constexpr index_iterator() = default;
   constexpr index_iterator(const View& view, std::size_t at) noexcept
       : view_(view), at_(static_cast<difference_type>(at)) {}
 
-  [[nodiscard]] constexpr reference operator*() const noexcept { return (*this)[0]; }
-  [[nodiscard]] constexpr reference operator[](difference_type n) const noexcept {
+  [[nodiscard]] constexpr reference operator*() const noexcept(shows_safely) { return (*this)[0]; }
+  [[nodiscard]] constexpr reference operator[](difference_type n) const noexcept(shows_safely) {
     return view_[static_cast<std::size_t>(at_ + n)];
   }
   constexpr index_iterator& operator+=(difference_type n) noexcept {

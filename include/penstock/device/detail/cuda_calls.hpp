@@ -5,6 +5,7 @@
 #error "penstock/device/detail/cuda_calls.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/error.hpp>
 
 #include <cuda_runtime_api.h>
@@ -18,20 +19,12 @@ namespace penstock::inline v0_1::detail {
 
 /// Whether CUDA repeats an error at every later call of the process, whatever the call.
 [[nodiscard]] constexpr bool cuda_error_stays(cudaError_t code) noexcept {
-  switch (code) {
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-      return true;
-    default:
-      return false;
-  }
+  for (const cudaError_t one :
+       {cudaErrorIllegalAddress, cudaErrorLaunchTimeout, cudaErrorAssert, cudaErrorHardwareStackError,
+        cudaErrorIllegalInstruction, cudaErrorMisalignedAddress, cudaErrorInvalidAddressSpace,
+        cudaErrorInvalidPc, cudaErrorLaunchFailure})
+    if (code == one) return true;
+  return false;
 }
 
 /// The remedy for a CUDA error, phrased as the end of a sentence.
@@ -99,15 +92,13 @@ inline void cuda_check(cudaError_t code, std::string_view what) {
 }
 
 /// Makes a device current in this thread, and restores the previous one at the end.
-class cuda_on_device {
+class cuda_on_device : unmovable {
  public:
   explicit cuda_on_device(int number) noexcept : status_(cudaGetDevice(&before_)) {
     if (status_ != cudaSuccess || before_ == number) return;
     status_ = cudaSetDevice(number);
     changed_ = status_ == cudaSuccess;
   }
-  cuda_on_device(const cuda_on_device&) = delete;
-  cuda_on_device& operator=(const cuda_on_device&) = delete;
   ~cuda_on_device() {
     if (changed_) static_cast<void>(cudaSetDevice(before_));
   }

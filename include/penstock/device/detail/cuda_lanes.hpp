@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<cuda_runtime_api.h>)
-#error "penstock/device/detail/cuda_lanes.hpp needs the CUDA toolkit: link penstock::cuda"
-#endif
-
 #include <penstock/base/owned.hpp>
 #include <penstock/device/detail/cuda_calls.hpp>
 
@@ -13,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -75,28 +70,12 @@ struct cuda_lane {
   cuda_event passed;
 };
 
-/// The samples of one batch, which lanes take one by one. Whoever starts it keeps it until `finish` has
-/// returned or thrown.
-struct cuda_lane_job {
-  void* self = nullptr;
-  /// Prepares a sample in a lane: what it puts on the lane's stream is done before the batch is used.
-  void (*sample)(void* self, cuda_lane& lane, std::size_t i) = nullptr;
-  std::size_t count = 0;
-
-  // Of the lanes, under their lock.
-  std::size_t next = 0, done = 0;
-  std::size_t failed_at = std::numeric_limits<std::size_t>::max();
-  std::exception_ptr failure;
-  bool started = false;
-};
-
 /// Threads that prepare the samples of batches for a device, each with a stream: what takes time on the host
 /// and then ends on the device.
 ///
-/// `start` and `finish` are called by one thread. Jobs are worked on in the order of their starts; one may
-/// start before another is finished. A sample that throws ends its job: of several, `finish` throws what the
+/// `run` is called by one thread at a time. A sample that throws ends it: of several, `run` throws what the
 /// first one in the batch threw.
-class cuda_lanes {
+class cuda_lanes : unmovable {
  public:
   cuda_lanes(int device, unsigned threads) : device_(device) {
     const cuda_on_device here(device_);
@@ -118,8 +97,6 @@ class cuda_lanes {
       throw;
     }
   }
-  cuda_lanes(const cuda_lanes&) = delete;
-  cuda_lanes& operator=(const cuda_lanes&) = delete;
   ~cuda_lanes() {
     stop();
     const cuda_on_device here(device_);
@@ -131,36 +108,30 @@ class cuda_lanes {
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] std::size_t size() const noexcept { return lanes_.size(); }
 
-  /// The lanes' streams come after what is on `stream` now, above all after the last use of the memory that
-  /// they write to.
-  void start(cuda_lane_job& job, cudaStream_t stream) {
-    job.next = job.done = 0;
-    job.failed_at = std::numeric_limits<std::size_t>::max();
-    job.failure = nullptr;
+  /// Prepares the samples of a batch and waits until all of them are: `sample(lane, i)` for each i below
+  /// `count`, in any lane. What that puts on the lane's stream comes after what is on `stream` now, above all
+  /// after the last use of the memory that it writes to, and before what `stream` is given next. If it
+  /// throws, no lane works on the batch, and nothing of it is in progress on the device.
+  template <class Sample>
+  void run(std::size_t count, cudaStream_t stream, const Sample& sample) {
+    if (count == 0) return;
+    job all;
+    all.self = &sample;
+    all.sample = [](const void* self, cuda_lane& lane, std::size_t i) {
+      (*static_cast<const Sample*>(self))(lane, i);
+    };
+    all.count = count;
     cuda_check(cudaEventRecord(begun_.get(), stream), "recording an event before a batch");
     for (const auto& lane : lanes_)
       cuda_check(cudaStreamWaitEvent(lane->stream.get(), begun_.get(), 0), "making a stream wait");
-    job.started = true;
-    if (job.count == 0) return;
-    const std::lock_guard hold(lock_);
-    jobs_.push_back(&job);
-    wake_.notify_all();
-  }
-
-  /// Waits until every sample is prepared; `stream` comes after what the lanes have put on theirs. If it
-  /// throws, no lane works on the job, and nothing of it is in progress on the device.
-  void finish(cuda_lane_job& job, cudaStream_t stream) {
-    if (!job.started) return;
     {
       std::unique_lock hold(lock_);
-      ended_.wait(hold, [&] { return job.done == job.count; });
-      job.started = false;
-    }
-    if (job.failure != nullptr) {
-      settle();
-      std::rethrow_exception(job.failure);
+      job_ = &all;
+      wake_.notify_all();
+      ended_.wait(hold, [&] { return all.done == all.count; });
     }
     try {
+      if (all.failure != nullptr) std::rethrow_exception(all.failure);
       for (const auto& lane : lanes_) {
         cuda_check(cudaEventRecord(lane->passed.get(), lane->stream.get()),
                    "recording an event after a batch");
@@ -172,17 +143,16 @@ class cuda_lanes {
     }
   }
 
-  /// Ends a job that nobody wants: as `finish`, whose errors it drops.
-  void abandon(cuda_lane_job& job) noexcept {
-    if (!job.started) return;
-    std::unique_lock hold(lock_);
-    ended_.wait(hold, [&] { return job.done == job.count; });
-    job.started = false;
-    hold.unlock();
-    settle();
-  }
-
  private:
+  /// The samples of one batch, which lanes take one by one, under the lock.
+  struct job {
+    const void* self = nullptr;
+    void (*sample)(const void* self, cuda_lane& lane, std::size_t i) = nullptr;
+    std::size_t count = 0, next = 0, done = 0;
+    std::size_t failed_at = std::numeric_limits<std::size_t>::max();
+    std::exception_ptr failure;
+  };
+
   void settle() noexcept {
     for (const auto& lane : lanes_) static_cast<void>(cudaStreamSynchronize(lane->stream.get()));
   }
@@ -200,28 +170,28 @@ class cuda_lanes {
     const cudaError_t chosen = cudaSetDevice(device_);
     std::unique_lock hold(lock_);
     for (;;) {
-      wake_.wait(hold, [this] { return stopped_ || !jobs_.empty(); });
+      wake_.wait(hold, [this] { return stopped_ || job_ != nullptr; });
       if (stopped_) return;
-      cuda_lane_job& job = *jobs_.front();
-      const std::size_t i = job.next++;
-      if (job.next == job.count) jobs_.pop_front();
-      const bool wanted = job.failure == nullptr || i < job.failed_at;
+      job& mine = *job_;
+      const std::size_t i = mine.next++;
+      if (mine.next == mine.count) job_ = nullptr;
+      const bool wanted = i < mine.failed_at;
       hold.unlock();
       std::exception_ptr failure;
       if (wanted) {
         try {
           cuda_check(chosen, "choosing the CUDA device");
-          job.sample(job.self, lane, i);
+          mine.sample(mine.self, lane, i);
         } catch (...) {
           failure = std::current_exception();
         }
       }
       hold.lock();
-      if (failure != nullptr && i < job.failed_at) {
-        job.failure = failure;
-        job.failed_at = i;
+      if (failure != nullptr && i < mine.failed_at) {
+        mine.failure = failure;
+        mine.failed_at = i;
       }
-      if (++job.done == job.count) ended_.notify_all();
+      if (++mine.done == mine.count) ended_.notify_all();
     }
   }
 
@@ -231,7 +201,7 @@ class cuda_lanes {
   std::vector<std::thread> threads_;
   std::mutex lock_;
   std::condition_variable wake_, ended_;
-  std::deque<cuda_lane_job*> jobs_;
+  job* job_ = nullptr;  // whose samples are taken now
   bool stopped_ = false;
 };
 

@@ -5,14 +5,16 @@
 #error "penstock/device/detail/cufile_reader.hpp needs cuFile: link penstock::cufile"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/file_range.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/device/detail/cuda_lanes.hpp>
-#include <penstock/device/detail/cufile_calls.hpp>
 #include <penstock/storage/local/paths.hpp>
 
 #include <cuda_runtime_api.h>
 #include <cufile.h>
+
 #include <fcntl.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -21,8 +23,88 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 namespace penstock::inline v0_1::detail {
+
+/// What the library says of an error, which is a number beyond those of the system.
+[[nodiscard]] inline std::string cufile_reason(CUfileOpError code) {
+  return text({cufileop_status_error(code), " (cuFile ", static_cast<int>(code), ")"});
+}
+
+/// The library's driver, open while this lives, or the reason why nothing can be read directly.
+class cufile_driver : unmovable {
+ public:
+  /// `modules` is the kernel's list of modules. Where there is no such file, as in some containers, the
+  /// library reads it without end, so it is not asked. Found with cuFile 1.20.
+  explicit cufile_driver(const char* modules) {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+      static_cast<void>(cudaGetLastError());  // the session says so if the device is used
+      reason_ = "there is no CUDA device";
+      return;
+    }
+    if (::access(modules, R_OK) != 0) {
+      reason_ = text({"the kernel has no ", modules, ", in which cuFile would look for nvidia-fs"});
+      return;
+    }
+    const CUfileError_t opened = cuFileDriverOpen();
+    opened_ = opened.err == CU_FILE_SUCCESS;
+    if (!opened_ && opened.err != CU_FILE_DRIVER_ALREADY_OPEN) {
+      reason_ = cufile_reason(opened.err);
+      return;
+    }
+    CUfileDrvProps_t facts{};
+    const CUfileError_t asked = cuFileDriverGetProperties(&facts);
+    if (asked.err != CU_FILE_SUCCESS)
+      reason_ = cufile_reason(asked.err);
+    else if (facts.nvfs.major_version == 0 && (facts.fflags >> p2p_supported & 1u) == 0)
+      reason_ = "there is neither the nvidia-fs driver nor peer-to-peer access of the kernel's";
+  }
+  ~cufile_driver() {
+    if (opened_) static_cast<void>(cuFileDriverClose());
+  }
+
+  [[nodiscard]] bool direct() const noexcept { return reason_.empty(); }
+  /// Why not, without a full stop.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  static constexpr unsigned p2p_supported = 4;  // CU_FILE_P2P_SUPPORTED, which older headers do not have
+  bool opened_ = false;
+  std::string reason_;
+};
+
+/// A file that the library knows.
+class cufile_handle {
+ public:
+  cufile_handle() = default;
+  /// Empty if the library cannot read the file.
+  explicit cufile_handle(int opened) noexcept {
+    CUfileDescr_t about{};
+    about.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD;
+    about.handle.fd = opened;
+    CUfileHandle_t made = nullptr;
+    if (cuFileHandleRegister(&made, &about).err == CU_FILE_SUCCESS) handle_ = made;
+  }
+  cufile_handle(cufile_handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  cufile_handle& operator=(cufile_handle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~cufile_handle() {
+    if (handle_ != nullptr) cuFileHandleDeregister(handle_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
+  /// Returns the number of bytes; -1 with errno, or the library's error, negative.
+  [[nodiscard]] ssize_t read(void* into, std::size_t bytes, off_t offset) const noexcept {
+    return cuFileRead(handle_, into, bytes, offset, 0);
+  }
+
+ private:
+  CUfileHandle_t handle_ = nullptr;
+};
 
 /// How rows were read; counted by any thread.
 struct cufile_tally {
@@ -82,7 +164,7 @@ class cufile_room : unmovable {
 
 /// Reads rows of files to device memory: directly where the driver and the file system can, otherwise through
 /// pinned memory of the host.
-class cufile_reader {
+class cufile_reader : unmovable {
  public:
   /// `modules` as for `cufile_driver`; null: without the driver.
   cufile_reader(int device, unsigned threads, const char* modules, std::shared_ptr<const located_files> files,
@@ -97,8 +179,6 @@ class cufile_reader {
     for (unsigned i = 0; i < std::max(1u, threads); ++i) rooms_.push_back(std::make_unique<cufile_room>());
     lanes_ = std::make_unique<cuda_lanes>(device, threads);
   }
-  cufile_reader(const cufile_reader&) = delete;
-  cufile_reader& operator=(const cufile_reader&) = delete;
   ~cufile_reader() {
     const cuda_on_device here(device_);
     lanes_.reset();
@@ -108,32 +188,17 @@ class cufile_reader {
 
   [[nodiscard]] bool direct() const noexcept { return driver_ != nullptr && driver_->direct(); }
 
-  /// Reads the rows of a batch, of `bytes` each, to `output`; `stream` comes after it. `Batch` has, and any
-  /// thread may call, `count`, `holds(i)` and `range(i)`; a slot without a sample becomes zeros. If it
-  /// throws, nothing of it is in progress, except for what is on `stream`.
-  template <class Batch>
-  void read(const Batch& batch, std::byte* output, std::size_t bytes, cudaStream_t stream) {
-    struct work {
-      cufile_reader* self;
-      const Batch* batch;
-      std::byte* output;
-      std::size_t bytes;
-    } all{this, &batch, output, bytes};
-    cuda_lane_job job;
-    job.self = &all;
-    job.count = bytes == 0 ? 0 : batch.count;
-    job.sample = [](void* given, cuda_lane& lane, std::size_t i) {
-      const work& of = *static_cast<work*>(given);
-      std::byte* const to = of.output + i * of.bytes;
-      if (of.batch->holds(i)) {
-        of.self->read_row(of.batch->range(i), lane, to, of.bytes);
-      } else {
-        std::memset(lane.staging.room(of.bytes), 0, of.bytes);
-        lane.staging.send(to, of.bytes, lane.stream.get());
-      }
-    };
-    lanes_->start(job, stream);
-    lanes_->finish(job, stream);
+  /// Reads the rows of a batch, of `bytes` each, to `output`; `stream` comes after it. `rows[i]` is the range
+  /// of slot i; a slot without a sample becomes zeros. If it throws, nothing of it is in progress, except for
+  /// what is on `stream`.
+  template <class Rows, class Batch>
+  void read(const Rows& rows, const Batch& batch, std::byte* output, std::size_t bytes, cudaStream_t stream) {
+    lanes_->run(bytes == 0 ? 0 : batch.slots(), stream, [&](cuda_lane& lane, std::size_t i) {
+      std::byte* const to = output + i * bytes;
+      if (batch.holds(i)) return read_row(rows[i], lane, to, bytes);
+      std::memset(lane.staging.room(bytes), 0, bytes);
+      lane.staging.send(to, bytes, lane.stream.get());
+    });
   }
 
  private:

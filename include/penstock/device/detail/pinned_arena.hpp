@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<cuda_runtime_api.h>)
-#error "penstock/device/detail/pinned_arena.hpp needs the CUDA toolkit: link penstock::cuda"
-#endif
-
+#include <penstock/base/owned.hpp>
 #include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/numa.hpp>
 
@@ -31,13 +28,11 @@ namespace penstock::inline v0_1::detail {
 /// so, and changing back would make CUDA initialise the device that was current before, which the process may
 /// not use at all.
 /// Threads: any.
-class pinned_arena {
+class pinned_arena : unmovable {
  public:
   static constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20;
 
   pinned_arena(int device, std::optional<numa_node> node) : device_(device), node_(std::move(node)) {}
-  pinned_arena(const pinned_arena&) = delete;
-  pinned_arena& operator=(const pinned_arena&) = delete;
   ~pinned_arena() {
     if (pieces_.empty()) return;
     const cuda_on_device here(device_);

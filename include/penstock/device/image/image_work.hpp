@@ -64,17 +64,9 @@ inline constexpr std::uint32_t pixels_of_thread = 8;
 namespace detail {
 
 template <image_number Number>
-struct image_storage {
-  using type = std::uint16_t;
-};
-template <>
-struct image_storage<image_number::bytes> {
-  using type = std::uint8_t;
-};
-template <>
-struct image_storage<image_number::float32> {
-  using type = std::uint32_t;
-};
+using image_storage =
+    std::conditional_t<Number == image_number::bytes, std::uint8_t,
+                       std::conditional_t<Number == image_number::float32, std::uint32_t, std::uint16_t>>;
 
 /// Writes up to 8 numbers side by side, given as bits: in the largest words that their address allows.
 #ifdef __CUDACC__
@@ -151,7 +143,7 @@ template <class Access, image_number Number>
 template <image_number Number, std::uint32_t Channels, bool Planes, class Access>
 PENSTOCK_DEVICE_CODE inline void make_pixels(const image_work& work, std::uint64_t slot,
                                              std::uint32_t group) noexcept {
-  using storage = typename detail::image_storage<Number>::type;
+  using storage = detail::image_storage<Number>;
   constexpr std::uint32_t many = pixels_of_thread;
   const std::uint32_t across = (work.width + many - 1) / many;
   const std::uint32_t row = group / across, column = (group - row * across) * many;

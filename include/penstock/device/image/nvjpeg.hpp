@@ -162,17 +162,18 @@ class nvjpeg_operation {
 
  public:
   static constexpr std::uint64_t streams = crop_facts::streams;
-  static constexpr std::string_view operation_name = "nvjpeg";
 
   nvjpeg_operation(const Crop& crop, const nvjpeg_options& options)
-      : crop_(crop), options_(options), account_(std::make_shared<detail::nvjpeg_account>()) {}
+      : crop_(crop), options_(options), account_(std::make_shared<detail::nvjpeg_account>()) {
+    if (options_.threads == 0) options_.threads = detail::default_cuda_lanes();
+  }
 
   [[nodiscard]] detail::nvjpeg_run<Format, Crop> connect(int device) const {
     detail::nvjpeg_setup setup{.limits = options_.limits,
                                .orient = options_.orient,
                                .bad_is_black = options_.bad_is_black,
                                .engine = options_.engine,
-                               .threads = threads()};
+                               .threads = options_.threads};
     crop_facts::prepare(crop_, setup);
     return {device, crop_, setup, account_};
   }
@@ -186,14 +187,10 @@ class nvjpeg_operation {
                          found > 0                      ? "the device's JPEG engine, and "
                          : found < 0 && options_.engine ? "the device's JPEG engine if it has one, and "
                                                         : "",
-                         threads(), " threads for the Huffman code"});
+                         options_.threads, " threads for the Huffman code"});
   }
 
  private:
-  [[nodiscard]] unsigned threads() const noexcept {
-    return options_.threads == 0 ? detail::default_cuda_lanes() : options_.threads;
-  }
-
   Crop crop_;
   nvjpeg_options options_;
   std::shared_ptr<detail::nvjpeg_account> account_;
@@ -214,8 +211,7 @@ class nvjpeg_operation {
 /// Who decodes: the device's JPEG engine what it can, if there is one; then the device, after the Huffman
 /// code was decoded by threads of the operation's own; the host's codec what is left: files with an
 /// orientation, CMYK, RGB or gray channels where others are asked for, arithmetic coding, rectangles that are
-/// beyond the image, and whatever nvJPEG refuses. `counts()` of the operation, or of any copy of it, says how
-/// many each.
+/// beyond the image, and whatever nvJPEG refuses. `counts()` says how many each.
 /// Pixels: the host's codec gives those of `jpeg`, to the bit. The device's are near to those and not equal:
 /// nvJPEG has another inverse DCT and another interpolation of chroma.
 /// Errors: `errc::io` for the device, with the name of nvJPEG's status and what to do. A file that the host's

@@ -141,13 +141,10 @@ void refuse_mode(const Op& op) {
 }
 
 template <class T>
-inline constexpr image_number image_number_of = image_number::bytes;
-template <>
-inline constexpr image_number image_number_of<float> = image_number::float32;
-template <>
-inline constexpr image_number image_number_of<half> = image_number::float16;
-template <>
-inline constexpr image_number image_number_of<bfloat16> = image_number::brain16;
+inline constexpr image_number image_number_of = std::is_same_v<T, float>      ? image_number::float32
+                                                : std::is_same_v<T, half>     ? image_number::float16
+                                                : std::is_same_v<T, bfloat16> ? image_number::brain16
+                                                                              : image_number::bytes;
 
 }  // namespace detail
 

@@ -6,14 +6,12 @@
 /// The inner loops of the resampler, in portable C++.
 namespace penstock::inline v0_1::detail {
 
-/// Rows of bytes in memory.
 struct resample_rows {
   const std::uint8_t* data = nullptr;
   std::size_t pitch = 0;
   std::size_t count = 0;
 };
 
-/// The kernels of one kind of processor.
 struct resample_kernels {
   std::string_view name;
   /// Two rows of the source become two rows of `table.count` pixels, and up to 16 bytes more. Reads up to
@@ -26,7 +24,6 @@ struct resample_kernels {
   bool reads_more = false;
 };
 
-/// For every processor.
 [[nodiscard]] const resample_kernels& portable_kernels();
 
 /// How many bytes beyond the end of a row a kernel may read.
@@ -43,7 +40,6 @@ void across_rows(const resample_kernels& kernels, std::size_t channels, const re
 /// For processors with AVX2, whose bytes are those of the portable ones. Null if this processor has no AVX2.
 [[nodiscard]] const resample_kernels* avx2_kernels();
 
-/// The fastest ones that this processor has.
 [[nodiscard]] inline const resample_kernels& best_kernels() {
   const resample_kernels* const wide = avx2_kernels();
   return wide != nullptr ? *wide : portable_kernels();

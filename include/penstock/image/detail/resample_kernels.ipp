@@ -3,7 +3,6 @@
 
 #include <penstock/image/detail/resample_kernels.hpp>
 
-#include <algorithm>
 #include <cstring>
 
 namespace penstock::inline v0_1::detail {

@@ -34,7 +34,6 @@ struct resample_axis {
 
   friend bool operator==(const resample_axis&, const resample_axis&) = default;
 
-  /// Whether pixels stay as they are.
   [[nodiscard]] bool same() const noexcept { return from == to && (length == 0 || length == from); }
   /// The pixels of the source that the wanted ones depend on. Never empty.
   [[nodiscard]] index_interval needed() const;

@@ -11,12 +11,12 @@
 namespace penstock::inline v0_1::detail {
 
 /// Half the width of a filter, for a scale of 1.
-PENSTOCK_INLINE double filter_support(interpolation how) {
+inline double filter_support(interpolation how) {
   return how == interpolation::bicubic ? 2.0 : how == interpolation::bilinear ? 1.0 : 0.5;
 }
 
 /// Pillow's filters.
-PENSTOCK_INLINE double filter_weight(interpolation how, double x) {
+inline double filter_weight(interpolation how, double x) {
   if (how == interpolation::area) return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
   x = x < 0 ? -x : x;
   if (how == interpolation::bilinear) return x < 1.0 ? 1.0 - x : 0.0;
@@ -46,12 +46,13 @@ struct filter_window {
 };
 
 /// The point of the source, in 32 bits, as PyTorch computes it; and the four or two pixels around it.
-PENSTOCK_INLINE float fixed_point(const resample_axis& axis, std::uint32_t i) {
+inline float fixed_point(const resample_axis& axis, std::uint32_t i) {
   const float scale = static_cast<float>(axis.from) / static_cast<float>(axis.to);
   const float at = rounded(scale * (static_cast<float>(i) + 0.5f)) - 0.5f;
   return axis.how == interpolation::bilinear && at < 0 ? 0 : at;
 }
-PENSTOCK_INLINE index_interval fixed_window(const resample_axis& axis, std::uint32_t i) {
+
+inline index_interval fixed_window(const resample_axis& axis, std::uint32_t i) {
   const auto left = static_cast<std::int64_t>(std::floor(fixed_point(axis, i)));
   const std::int64_t before = axis.how == interpolation::bicubic ? 1 : 0;
   const std::int64_t last = std::int64_t{axis.from} - 1;
@@ -59,18 +60,8 @@ PENSTOCK_INLINE index_interval fixed_window(const resample_axis& axis, std::uint
           static_cast<std::uint32_t>(std::clamp<std::int64_t>(left + 1 + before, 0, last) + 1)};
 }
 
-PENSTOCK_INLINE bool has_fixed_window(const resample_axis& axis) {
+inline bool has_fixed_window(const resample_axis& axis) {
   return !axis.antialias && (axis.how == interpolation::bilinear || axis.how == interpolation::bicubic);
-}
-
-PENSTOCK_INLINE index_interval resample_axis::needed() const {
-  const std::uint32_t last = first + count - 1;
-  if (same()) return {first, first + count};
-  if (how == interpolation::nearest)
-    return {nearest_index(first, from, to), nearest_index(last, from, to) + 1};
-  if (has_fixed_window(*this)) return {fixed_window(*this, first).begin, fixed_window(*this, last).end};
-  const filter_window window(*this);
-  return {window.around(window.centre(first), from).begin, window.around(window.centre(last), from).end};
 }
 
 PENSTOCK_INLINE std::uint32_t resample_axis::max_taps() const {
@@ -85,15 +76,25 @@ PENSTOCK_INLINE std::uint32_t resample_axis::max_taps() const {
   return maximum;
 }
 
+PENSTOCK_INLINE index_interval resample_axis::needed() const {
+  const std::uint32_t last = first + count - 1;
+  if (same()) return {first, first + count};
+  if (how == interpolation::nearest)
+    return {nearest_index(first, from, to), nearest_index(last, from, to) + 1};
+  if (has_fixed_window(*this)) return {fixed_window(*this, first).begin, fixed_window(*this, last).end};
+  const filter_window window(*this);
+  return {window.around(window.centre(first), from).begin, window.around(window.centre(last), from).end};
+}
+
 /// The nearest integer; halves away from 0, as Pillow's.
-PENSTOCK_INLINE std::int32_t fixed_weight(double weight) {
+inline std::int32_t fixed_weight(double weight) {
   const double scaled = weight * (1 << weight_bits);
   return static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
 /// Weights of the pixel `i`, in `weights`, for the pixels of the interval that is returned.
-PENSTOCK_INLINE index_interval filter_weights(const resample_axis& axis, const filter_window& window,
-                                              std::uint32_t i, double* exact, std::int32_t* weights) {
+inline index_interval filter_weights(const resample_axis& axis, const filter_window& window, std::uint32_t i,
+                                     double* exact, std::int32_t* weights) {
   const double centre = window.centre(i);
   const index_interval taps = window.around(centre, axis.from);
   double sum = 0;
@@ -107,8 +108,7 @@ PENSTOCK_INLINE index_interval filter_weights(const resample_axis& axis, const f
   return taps;
 }
 
-PENSTOCK_INLINE index_interval fixed_weights(const resample_axis& axis, std::uint32_t i,
-                                             std::int32_t* weights) {
+inline index_interval fixed_weights(const resample_axis& axis, std::uint32_t i, std::int32_t* weights) {
   const index_interval taps = fixed_window(axis, i);
   const float at = fixed_point(axis, i);
   const auto left = static_cast<std::int64_t>(std::floor(at));
@@ -167,8 +167,8 @@ struct weights_room {
   }
 };
 
-PENSTOCK_INLINE void fill_weights(std::byte* data, const weights_room& room, const resample_axis& axis,
-                                  double* exact) {
+inline void fill_weights(std::byte* data, const weights_room& room, const resample_axis& axis,
+                         double* exact) {
   auto* const starts = reinterpret_cast<std::int32_t*>(data + room.starts);
   auto* const used = reinterpret_cast<std::int32_t*>(data + room.used);
   auto* const weights = reinterpret_cast<std::int32_t*>(data + room.weights);

@@ -27,29 +27,16 @@ class row_image : public image_over<Self, I, std::uint8_t, Out> {
     if constexpr (Out == I::channels) {
       if (!changes_) return this->image_.read(part);
     }
-    const auto pixels = seen(part);
-    const std::size_t row = part.width * Out;
-    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
-    for (std::size_t y = 0; y < part.height; ++y) self().write_row(pixels.row(y), to + y * row, part.width);
-    return {to, part.size()};
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     if constexpr (Out == I::channels) {
       if (!changes_) return this->image_.draw(part, into);
     }
     const auto pixels = seen(part);
-    const element_strides strides = into.strides();
-    const bool interleaved = this->interleaved(into);
-    std::uint8_t* const row =
-        interleaved ? nullptr : room_for<std::uint8_t>(this->scratch_->pixels, part.width * Out);
-    for (std::size_t y = 0; y < part.height; ++y) {
-      std::uint8_t* const to = into.data() + static_cast<std::int64_t>(y) * strides[0];
-      self().write_row(pixels.row(y), interleaved ? to : row, part.width);
-      if (interleaved) continue;
-      copy_pixels(
-          view_type(row, {part.width, 1}),
-          destination<std::uint8_t>(to, extents(1, std::size_t{part.width}, Out), strides, into.space()));
-    }
+    write_rows<Out>(
+        into, part, [&] { return room_for<std::uint8_t>(this->scratch_->pixels, part.width * Out); },
+        [&](std::uint32_t y, std::uint8_t* row) { self().write_row(pixels.row(y), row, part.width); });
   }
   [[nodiscard]] bool needs_all() const { return false; }
   template <class Pixels>
@@ -97,8 +84,24 @@ inline std::uint8_t to_byte(float value) noexcept {
   return static_cast<std::uint8_t>(low | ((255 - low) >> 31));
 }
 
+/// Two tables of products: of the image's values, and of those it is blended with.
+struct blend_tables {
+  const float *own, *other;
+  [[nodiscard]] std::uint8_t operator()(std::uint8_t value, std::uint8_t with) const noexcept {
+    return to_byte(own[value] + other[with]);
+  }
+};
+/// Source: torchvision 0.14, functional_tensor.py, `_blend`.
+[[nodiscard]] inline blend_tables make_blend(image_scratch& scratch, double factor) {
+  float* const products = room_for<float>(scratch.tables, 512);
+  fill_products(products, static_cast<float>(factor));
+  fill_products(products + 256, static_cast<float>(1.0 - factor));
+  return {products, products + 256};
+}
+
 /// Throws `errc::argument` unless `value` is a number from `low` to `high`.
-inline void check_range(const char* operation, const char* what, double value, double low, double high) {
+inline void check_range(std::string_view operation, std::string_view what, double value, double low,
+                        double high) {
   if (value >= low && value <= high) return;
   char given[40], from[40], to[40];
   std::snprintf(given, sizeof given, "%g", value);

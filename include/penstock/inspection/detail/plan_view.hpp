@@ -2,20 +2,68 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/step_cut.hpp>
-#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
-#include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/state.hpp>
 
+#include <atomic>
+#include <bit>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
+
+/// A set of numbers below a limit, one bit each. Any thread may call `set`; only one may call the rest.
+class bit_set {
+ public:
+  bit_set() = default;
+  explicit bit_set(std::uint64_t limit) : words_(detail::to_size((limit + 63) / 64), 0) {}
+
+  /// Inserts a number; returns whether it was already in the set.
+  bool set(std::uint64_t number) noexcept {
+    const std::atomic_ref<std::uint64_t> word(words_[detail::to_size(number / 64)]);
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    return (word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
+  }
+  /// Like `set`, while no other thread inserts.
+  bool set_alone(std::uint64_t number) noexcept {
+    std::uint64_t& word = words_[detail::to_size(number / 64)];
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    return (std::exchange(word, word | bit) & bit) != 0;
+  }
+  void clear() noexcept { words_.assign(words_.size(), 0); }
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words_) all += static_cast<std::uint64_t>(std::popcount(word));
+    return all;
+  }
+
+  /// Calls `f(first, count)` for each run of neighbours, in order.
+  template <class F>
+  void for_each_run(F f) const {
+    std::uint64_t begin = 0, length = 0;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] == 0 && length == 0) continue;
+      for (unsigned bit = 0; bit < 64; ++bit) {
+        if ((words_[i] >> bit & 1) != 0) {
+          if (length++ == 0) begin = i * 64 + bit;
+        } else if (length != 0) {
+          f(begin, std::exchange(length, 0));
+        }
+      }
+    }
+    if (length != 0) f(begin, length);
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
 
 /// Where a run that stopped on some ranks would resume.
 struct resumed_place {
@@ -56,11 +104,42 @@ class plan_view {
   }
   [[nodiscard]] position sample_at(position at) const { return called_->sample_at(self_, at); }
   /// For steps of an epoch, the epoch and global step before the orders that come after `batch`.
-  void upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps, position* found) const;
+  void upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps, position* found) const {
+    feed at = feed_;
+    for (std::size_t i = 0; i < of_steps.size(); ++i) {
+      at.seek(epoch, of_steps[i]);
+      found[i] = at.upstream();
+    }
+  }
   /// Stops before a step on `ranks` ranks, and resumes from that state.
-  [[nodiscard]] resumed_place resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const;
+  [[nodiscard]] resumed_place resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const {
+    feed before = feed_, after = feed_;
+    before.seek(epoch, step);
+    state where;
+    where.epoch = before.epoch();
+    where.step = before.step();
+    where.world = ranks;
+    if (buffer) {
+      before.limit(epoch + 2);
+      before.settle();
+      where.taken = before.cursor().taken();
+      where.given = before.cursor().given();
+      where.held.assign(before.cursor().held().begin(), before.cursor().held().end());
+    }
+    std::string refused(after.wrong_with(where));
+    after.seek(where.epoch, where.step);
+    return {after.epoch() == before.epoch() && after.step() == before.step() &&
+                after.upstream() == before.upstream(),
+            std::move(refused)};
+  }
   /// The ordinals of an epoch in the order in which the shuffle_buffer delivers them.
-  [[nodiscard]] std::vector<std::uint64_t> drawn(std::uint64_t epoch) const;
+  [[nodiscard]] std::vector<std::uint64_t> drawn(std::uint64_t epoch) const {
+    position_buffer order = *buffer;
+    order.begin(epoch, positions);
+    std::vector<std::uint64_t> ordinals(static_cast<std::size_t>(positions));
+    for (std::uint64_t& ordinal : ordinals) ordinal = order.next();
+    return ordinals;
+  }
 
   std::uint64_t positions = 0;  ///< per epoch
   std::uint64_t samples = 0;    ///< in the source
@@ -147,43 +226,5 @@ class viewed_plan {
   std::vector<std::uint64_t> starts_;
   std::optional<position_buffer> buffer_;
 };
-
-inline void plan_view::upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps,
-                                position* found) const {
-  feed at = feed_;
-  for (std::size_t i = 0; i < of_steps.size(); ++i) {
-    at.seek(epoch, of_steps[i]);
-    found[i] = at.upstream();
-  }
-}
-
-inline resumed_place plan_view::resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const {
-  feed before = feed_, after = feed_;
-  before.seek(epoch, step);
-  state where;
-  where.epoch = before.epoch();
-  where.step = before.step();
-  where.world = ranks;
-  if (buffer) {
-    before.limit(epoch + 2);
-    before.settle();
-    where.taken = before.cursor().taken();
-    where.given = before.cursor().given();
-    where.held.assign(before.cursor().held().begin(), before.cursor().held().end());
-  }
-  std::string refused(after.wrong_with(where));
-  after.seek(where.epoch, where.step);
-  return {after.epoch() == before.epoch() && after.step() == before.step() &&
-              after.upstream() == before.upstream(),
-          std::move(refused)};
-}
-
-inline std::vector<std::uint64_t> plan_view::drawn(std::uint64_t epoch) const {
-  position_buffer order = *buffer;
-  order.begin(epoch, positions);
-  std::vector<std::uint64_t> ordinals(static_cast<std::size_t>(positions));
-  for (std::uint64_t& ordinal : ordinals) ordinal = order.next();
-  return ordinals;
-}
 
 }  // namespace penstock::inline v0_1::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/inspection/detail/bit_set.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/inspection/topology.hpp>
+#include <penstock/order/tail.hpp>
 
 #include <compare>
 #include <exception>
@@ -51,9 +51,7 @@ class prover {
   void settle_pads();
   [[nodiscard]] std::uint64_t pads_in(std::uint64_t begin, std::uint64_t end) const;
   /// The ordinal that is delivered at a position; they differ after a shuffle_buffer.
-  [[nodiscard]] std::uint64_t ordinal(std::uint64_t index) const {
-    return plan_.buffer ? drawn_[detail::to_size(index)] : index;
-  }
+  [[nodiscard]] std::uint64_t ordinal(std::uint64_t index) const;
   [[nodiscard]] std::uint32_t shard_at(std::uint64_t sample) const;
 
   void prove_order();
@@ -61,6 +59,8 @@ class prover {
   void prove_inverse(std::uint64_t index, position at);
 
   void prove_topologies();
+  /// `touched`: by node, the shards whose samples it gets.
+  void count_touched(const std::vector<bit_set>& touched, topology_proof& found) const;
   topology_proof prove_one(std::size_t which, sentences& wrong);
   /// Proves a topology whose batches have no fixed number of samples.
   topology_proof prove_uneven(std::size_t which, sentences& wrong);

@@ -5,7 +5,6 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/order/tail.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 
 #include <algorithm>
@@ -64,6 +63,7 @@ PENSTOCK_INLINE proof prover::result(const proof_listener& done) {
 PENSTOCK_INLINE void prover::violation(sentences& all, std::initializer_list<piece> what) {
   if (all.size() < max_violations) all.push_back(text({"epoch ", epoch_, ": ", text(what)}));
 }
+
 PENSTOCK_INLINE void prover::order_violation(std::initializer_list<piece> what) {
   const std::lock_guard lock(guard_);
   violation(made_.violations, what);
@@ -129,6 +129,7 @@ PENSTOCK_INLINE void prover::prepare_epoch(bool first) {
   }
   if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - found;
 }
+
 PENSTOCK_INLINE void prover::find_source_epochs() {
   constexpr std::size_t piece_size = 1 << 12;
   const std::uint64_t n = plan_.changes_epoch ? made_.positions : 1;
@@ -152,11 +153,17 @@ PENSTOCK_INLINE void prover::settle_pads() {
   std::sort(pads_.begin(), pads_.end());
   std::erase_if(pads_, [&](const pad& one) { return !seen_.set(one.sample); });
 }
+
 PENSTOCK_INLINE std::uint64_t prover::pads_in(std::uint64_t begin, std::uint64_t end) const {
   const auto before = [](const pad& one, std::uint64_t index) { return one.index < index; };
   const auto first = std::lower_bound(pads_.begin(), pads_.end(), begin, before);
   return static_cast<std::uint64_t>(std::lower_bound(first, pads_.end(), end, before) - first);
 }
+
+PENSTOCK_INLINE std::uint64_t prover::ordinal(std::uint64_t index) const {
+  return plan_.buffer ? drawn_[detail::to_size(index)] : index;
+}
+
 PENSTOCK_INLINE std::uint32_t prover::shard_at(std::uint64_t sample) const {
   return static_cast<std::uint32_t>(last_not_above(plan_.starts.data(), plan_.starts.size() - 1, sample));
 }
@@ -224,6 +231,38 @@ PENSTOCK_INLINE void prover::prove_topologies() {
   }
 }
 
+PENSTOCK_INLINE void prover::count_touched(const std::vector<bit_set>& touched, topology_proof& found) const {
+  found.min_shards = made_.shards;
+  for (const bit_set& node : touched) {
+    const std::uint64_t count = node.count();
+    found.min_shards = std::min(found.min_shards, count);
+    found.max_shards = std::max(found.max_shards, count);
+    found.sum += count;
+  }
+}
+
+PENSTOCK_INLINE void prover::count_by_size(topology_proof& found) const {
+  const cut& c = plan_.mine;
+  const std::uint64_t steps = plan_.steps;
+  // Repeated steps count each time; the last one of a pass may be short.
+  const std::uint64_t in_pass = std::max<std::uint64_t>(1, c.steps()), left = steps % in_pass;
+  const auto samples_of = [&](std::uint64_t n) { return std::min(n * c.global, made_.positions); };
+  const std::uint64_t pass = samples_of(c.steps());
+  found.delivered = steps / in_pass * pass + samples_of(left);
+  found.dropped = made_.positions - (steps < in_pass ? samples_of(left) : pass);
+  found.padded =
+      c.policy == tail::pad && made_.positions % c.global != 0 ? c.global - made_.positions % c.global : 0;
+}
+
+PENSTOCK_INLINE void prover::prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
+  const topology& next = shapes_[detail::to_size((numbers_[which] + 1) % shapes_.size())];
+  const std::uint64_t ranks = made_.topologies[which].shape.ranks();
+  const resumed_place there = plan_.resume(epoch_, stop, ranks);
+  if (!there.refused.empty() || !there.same)
+    violation(wrong, {"stopped after step ", stop, " on ", ranks, " ranks, ", next.ranks(),
+                      " ranks resume elsewhere", there.refused.empty() ? "" : ": ", there.refused});
+}
+
 PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const cut& c = plan_.mine;
@@ -234,9 +273,8 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   }
   const std::uint64_t steps = plan_.steps;
   const bool first = epoch_ == options_.first_epoch;
-  std::vector<bit_set> touched;
-  if (first && !made_.sampled)
-    for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
+  std::vector<bit_set> touched(first && !made_.sampled ? detail::to_size(found.shape.nodes) : 0,
+                               bit_set(made_.shards));
   bit_set step_seen(made_.sampled ? 0 : c.steps() + 1);
   bit_set offsets(c.lanes == 1 ? 0 : c.global);
   std::uint64_t pad_positions = 0, reached = 0;
@@ -274,13 +312,7 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   found.delivered = sums.delivered - pad_positions;
   found.dropped = made_.positions - reached;
   found.padded = sums.padded + pad_positions;
-  found.min_shards = made_.shards;
-  for (const bit_set& node : touched) {
-    const std::uint64_t count = node.count();
-    found.min_shards = std::min(found.min_shards, count);
-    found.max_shards = std::max(found.max_shards, count);
-    found.sum += count;
-  }
+  count_touched(touched, found);
   return found;
 }
 
@@ -297,9 +329,8 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
       violation(wrong,
                 {"on ", ranks.size(), " ranks rank ", r, " has ", ranks[r].steps(), " steps, not ", steps});
   bit_set reached(all_of_it ? made_.positions : 0);
-  std::vector<bit_set> touched;
-  if (first && all_of_it)
-    for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
+  std::vector<bit_set> touched(first && all_of_it ? detail::to_size(found.shape.nodes) : 0,
+                               bit_set(made_.shards));
   std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
   std::vector<std::uint64_t> listed;
   const std::uint64_t looks = all_of_it ? steps : std::min<std::uint64_t>(steps, 1024);
@@ -342,27 +373,8 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
   found.dropped = made_.positions - any.before(steps);
   found.padded = padded + pad_positions;
-  found.min_shards = all_of_it ? made_.shards : 0;
-  for (const bit_set& node : touched) {
-    const std::uint64_t count = node.count();
-    found.min_shards = std::min(found.min_shards, count);
-    found.max_shards = std::max(found.max_shards, count);
-    found.sum += count;
-  }
+  if (all_of_it) count_touched(touched, found);
   return found;
-}
-
-PENSTOCK_INLINE void prover::count_by_size(topology_proof& found) const {
-  const cut& c = plan_.mine;
-  const std::uint64_t steps = plan_.steps;
-  // Repeated steps count each time; the last one of a pass may be short.
-  const std::uint64_t in_pass = std::max<std::uint64_t>(1, c.steps()), left = steps % in_pass;
-  const auto samples_of = [&](std::uint64_t n) { return std::min(n * c.global, made_.positions); };
-  const std::uint64_t pass = samples_of(c.steps());
-  found.delivered = steps / in_pass * pass + samples_of(left);
-  found.dropped = made_.positions - (steps < in_pass ? samples_of(left) : pass);
-  found.padded =
-      c.policy == tail::pad && made_.positions % c.global != 0 ? c.global - made_.positions % c.global : 0;
 }
 
 PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>& ranks, std::uint64_t step,
@@ -411,15 +423,6 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
       violation(wrong, {"position ", index, " is in another slot than its inverse says"});
   }
   sums.delivered += found;
-}
-
-PENSTOCK_INLINE void prover::prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
-  const topology& next = shapes_[detail::to_size((numbers_[which] + 1) % shapes_.size())];
-  const std::uint64_t ranks = made_.topologies[which].shape.ranks();
-  const resumed_place there = plan_.resume(epoch_, stop, ranks);
-  if (!there.refused.empty() || !there.same)
-    violation(wrong, {"stopped after step ", stop, " on ", ranks, " ranks, ", next.ranks(),
-                      " ranks resume elsewhere", there.refused.empty() ? "" : ": ", there.refused});
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -40,20 +40,18 @@ struct peers {
     int begun = 0, ended = 0;
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
-    if (begun == 0 || ended != 0) {
+    if (begun == 0 || ended != 0)
       throw error(errc::argument,
                   "MPI is not running here: call this after MPI_Init_thread and before MPI_Finalize");
-    }
     if (of == MPI_COMM_NULL) throw error(errc::argument, "this process is not in the communicator");
     int level = 0, first_thread = 0;
     MPI_Query_thread(&level);
     MPI_Is_thread_main(&first_thread);
-    if (level < MPI_THREAD_SERIALIZED && first_thread == 0) {
+    if (level < MPI_THREAD_SERIALIZED && first_thread == 0)
       throw error(
           errc::argument,
           "MPI was initialised for calls from one thread, and this is another; call it from the thread "
           "that called MPI_Init_thread");
-    }
     check(MPI_Comm_rank(comm, &rank));
     check(MPI_Comm_size(comm, &size));
   }
@@ -144,11 +142,10 @@ struct peers {
     kept->mine = std::move(words);
     std::uint64_t total = 0;
     for (const std::uint64_t length : gather({kept->mine.size()}, deadline, what)) {
-      if (length > 0x7fffffffu - total) {
+      if (length > 0x7fffffffu - total)
         throw error(errc::limit, {"the texts of ", size,
                                   " processes are more than 2 GiB together; keep one "
                                   "in a file for each process"});
-      }
       kept->begins.push_back(static_cast<int>(total));
       kept->lengths.push_back(static_cast<int>(length));
       total += length;

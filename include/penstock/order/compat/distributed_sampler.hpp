@@ -1,12 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/order/compat/detail/torch_randperm.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
+/// Implemented here because <random> would slow the compilation of every program that includes an order.
+class mersenne_twister {
+ public:
+  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
+    state_[0] = seed;
+    for (std::size_t i = 1; i < length; ++i) {
+      const std::uint32_t before = state_[i - 1];
+      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t next() noexcept {
+    if (used_ == length) twist();
+    std::uint32_t y = state_[used_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+
+ private:
+  static constexpr std::size_t length = 624, middle = 397;
+
+  void twist() noexcept {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint32_t joined =
+          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
+      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
+      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
+    }
+    used_ = 0;
+  }
+
+  std::array<std::uint32_t, length> state_;
+  std::size_t used_ = length;
+};
+
+/// From this size, PyTorch draws 64 bits per element and fills the table inside out.
+inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;
+
+/// The result of PyTorch's `torch.randperm(n)` on the CPU with a generator of this seed
+/// (`aten/src/ATen/native/TensorFactories.cpp`): only the seed's low 32 bits count, and draws are reduced
+/// by remainder, with its slight bias. `Word` holds the numbers below n.
+template <class Word>
+[[nodiscard]] std::vector<Word> torch_randperm(std::uint64_t n, std::uint64_t seed,
+                                               std::uint64_t wide_draws_from = torch_wide_draws) {
+  std::vector<Word> order(detail::to_size(n));
+  mersenne_twister draw(static_cast<std::uint32_t>(seed));
+  if (n < wide_draws_from) {
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Word>(i);
+    // n is small enough for 32-bit remainders, which are several times as fast.
+    for (std::uint32_t left = static_cast<std::uint32_t>(n), i = 0; left > 1; --left, ++i)
+      std::swap(order[i], order[i + draw.next() % left]);
+  } else {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::uint64_t high = draw.next();
+      const auto other = detail::to_size((high << 32 | draw.next()) % (i + 1));
+      order[i] = order[other];
+      order[other] = static_cast<Word>(i);
+    }
+  }
+  return order;
+}
+
+}  // namespace detail
 
 /// The options of `distributed_sampler`, with PyTorch's names and defaults.
 struct distributed_sampler_options {
@@ -18,10 +92,7 @@ struct distributed_sampler_options {
 };
 
 /// The order of `distributed_sampler`: the samples of all ranks. Rank r's samples are at positions r, r +
-/// num_replicas and so on, which form its lane.
-///
-/// Copies share the tables in use and the one built last; a mutex guards them and is held while a table is
-/// built. The result of `bind` is immutable and needs no lock.
+/// num_replicas and so on, which form its lane. Copies share the tables in use and the one built last.
 class distributed_sampler_order {
   /// A permutation of one epoch; only one of the two members is filled.
   struct table {
@@ -39,24 +110,16 @@ class distributed_sampler_order {
   /// From this many samples, a table entry takes 8 bytes instead of 4.
   static constexpr std::uint64_t max_narrow = std::uint64_t{1} << 32;
 
-  class bound {
-   public:
-    bound() = default;
+  struct bound {
+    std::uint64_t epoch = 0, samples = 0;
+    shared_table shuffled;  // null: in the source's order
+
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      if (index >= samples_) [[unlikely]]
-        index %= samples_;  // padding restarts at the first sample
-      return {epoch_, table_ == nullptr ? index : (*table_)[index]};
+      if (index >= samples) [[unlikely]]
+        index %= samples;  // padding restarts at the first sample
+      return {epoch, shuffled ? (*shuffled)[index] : index};
     }
-    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
-
-   private:
-    friend class distributed_sampler_order;
-    bound(std::uint64_t epoch, std::uint64_t samples, shared_table made) noexcept
-        : epoch_(epoch), samples_(samples), table_(made.get()), owner_(std::move(made)) {}
-
-    std::uint64_t epoch_ = 0, samples_ = 0;
-    const table* table_ = nullptr;
-    shared_table owner_;
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples; }
   };
 
   distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
@@ -66,11 +129,10 @@ class distributed_sampler_order {
       throw error(errc::argument, why).in_stage("distributed_sampler");
     };
     const std::uint64_t ranks = options_.num_replicas;
-    if (ranks == 0) {
+    if (ranks == 0)
       refuse(
           {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
            "ranks that PyTorch had"});
-    }
     if (ranks > max_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
     if (samples_ >= std::uint64_t{1} << 63)
       refuse({"an endless order cannot be sampled; write distributed_sampler before repeat()"});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/order/compat/detail/numpy_generator.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
@@ -9,6 +10,47 @@
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+/// One epoch's shuffle, by the rules of `streaming/base/shuffle/` of MosaicML Streaming: the sample ids, by
+/// position, that its functions return for shards that start at `starts`.
+class mosaic_shuffle {
+ public:
+  using ids = std::vector<std::uint32_t>;
+
+  mosaic_shuffle(const std::vector<std::uint64_t>& starts, std::uint64_t nodes, std::uint64_t seed,
+                 std::uint64_t epoch, std::uint64_t block)
+      : starts_(starts), nodes_(nodes), block_(block), fixed_(seed), draw_(seed + epoch) {}
+
+  [[nodiscard]] ids make(mosaic_algorithm algorithm);
+
+ private:
+  /// A range [first, last) of samples or places.
+  struct span {
+    std::uint64_t first, last;
+    [[nodiscard]] std::uint64_t size() const noexcept { return last - first; }
+  };
+
+  [[nodiscard]] std::vector<span> shards() const;
+
+  static std::uint64_t append(ids& all, span one);
+  void shuffle_last(ids& all, std::uint64_t count);
+
+  /// The spans of each canonical node; a span that crosses a node's border is cut there.
+  [[nodiscard]] std::vector<std::vector<span>> divided(std::vector<span> spans) const;
+
+  [[nodiscard]] ids twice();
+
+  [[nodiscard]] std::uint64_t block_draw() { return draw_.integer(block_ * 3 / 4, block_ * 5 / 4); }
+
+  void in_blocks(const std::vector<std::vector<span>>& parts, ids& all);
+
+  /// Moves each sample of a node by a random distance, then sorts.
+  void strew(const std::vector<span>& part, ids& all, std::size_t begin);
+
+  const std::vector<std::uint64_t>& starts_;
+  std::uint64_t nodes_, block_;
+  numpy_generator fixed_, draw_;
+};
 
 /// Sample ids by their places in the order.
 using mosaic_ids = std::vector<std::uint32_t>;
@@ -27,7 +69,15 @@ class mosaic_partition {
   }
 
   /// Whether the sample at this position is a duplicate that gives all ranks equally many.
-  [[nodiscard]] bool pads(std::uint64_t position) const noexcept;
+  [[nodiscard]] bool pads(std::uint64_t position) const noexcept {
+    const std::uint64_t world = physical_ * ranks_, rank = position % world;
+    const std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
+    if (on_node >= on_node_) return true;
+    const std::uint64_t strewn = rank / ranks_ + on_node * physical_;
+    const std::uint64_t node = strewn % canonical_, place = strewn / canonical_;
+    if (tiled_) return node * (each_ + padding_) + place >= samples_;
+    return place >= each_ || place >= (node + 1) * samples_ / canonical_ - node * samples_ / canonical_;
+  }
 
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept {
     const std::uint64_t world = physical_ * ranks_, rank = position % world;
@@ -55,30 +105,22 @@ class mosaic_partition {
 
 /// An epoch of Streaming: the sample at each position. Without a table, samples stay in the partition's
 /// order.
-class mosaic_bound {
-  using table = mosaic_ids;
-
- public:
-  mosaic_bound() = default;
-  mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, shared<const table> made)
-      : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
+struct mosaic_bound {
+  std::uint64_t epoch = 0;
+  mosaic_partition partition;
+  shared<const mosaic_ids> table;
 
   [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-    const std::uint64_t at = partition_(index);
-    return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
+    const std::uint64_t at = partition(index);
+    return {epoch, table ? (*table)[static_cast<std::size_t>(at)] : at};
   }
-  [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
-
- private:
-  std::uint64_t epoch_ = 0;
-  mosaic_partition partition_;
-  const table* table_ = nullptr;
-  shared<const table> owner_;
+  [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition.pads(index); }
 };
 
 [[noreturn]] void refuse_mosaic(std::initializer_list<piece> why);
 
 void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o);
+
 /// The shard boundaries; a source without shards counts as one shard.
 [[nodiscard]] shared<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
 
@@ -102,7 +144,9 @@ class mosaic_order {
     return options_.physical_nodes * options_.ranks_per_node;
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, partition_, options_.shuffle ? shuffled(epoch) : nullptr};
+  }
   /// A sample's first position; searches the epoch.
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
     return detail::first_position(*this, upstream);
@@ -151,8 +195,7 @@ struct mosaic_stage {
 /// The number of nodes may change as in Streaming. If the new number and num_canonical_nodes divide one
 /// another, pass the new number as `physical_nodes` (the partition `orig`). If they do not (the partition
 /// `relaxed`), pass the original nodes, `shard` by the current ranks, and keep the global batch: each rank
-/// then gets its samples of every full step. A last step that is not full is divided evenly here, but not in
-/// Streaming.
+/// then gets its samples of every full step; only Streaming divides a last step that is not full unevenly.
 ///
 /// A sequencer; keeps every guarantee. It uses the source's shards, so it must come directly after the
 /// source; a source without shards counts as one shard.

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/order/detail/wide.hpp>
 
 #include <bit>
-#include <cstdio>
+#include <charconv>
+#include <iterator>
 
 /// Fractions given by the user: strictly between 0 and 1.
 namespace penstock::inline v0_1::detail {
@@ -12,11 +14,7 @@ namespace penstock::inline v0_1::detail {
 /// A number for people, with as many digits as are needed to tell it from plausible neighbours.
 [[nodiscard]] inline std::string fraction_text(double value) {
   char digits[32];
-  std::snprintf(digits, sizeof(digits), "%.12g", value);
-  std::string line(digits);
-  for (char& c : line)
-    if (c == ',') c = '.';  // independent of the process's locale
-  return line;
+  return {digits, std::to_chars(digits, std::end(digits), value, std::chars_format::general, 12).ptr};
 }
 
 [[nodiscard]] inline double checked_fraction(double fraction, std::string_view stage) {
@@ -42,29 +40,13 @@ namespace penstock::inline v0_1::detail {
   // fraction = digits / 2^down, where down is at least 54; the product has 118 bits
   const std::uint64_t down = 1076 - (exponent == 0 ? 1 : exponent);
   if (down >= 118) return 0;
-  std::uint64_t high = 0, low = 0;  // the product, accumulated bit by bit
-  for (int bit = 53; bit >= 0; --bit) {
-    high = high << 1 | low >> 63;
-    low <<= 1;
-    if ((digits >> bit & 1) == 0) continue;
-    low += n;
-    if (low < n) ++high;
-  }
+  const auto [high, low] = product(digits, n);
   return down >= 64 ? high >> (down - 64) : high << (64 - down) | low >> down;
 }
 
 /// floor(2^64 * a / b) for a < b <= 2^63.
 [[nodiscard]] constexpr std::uint64_t binary_fraction(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t quotient = 0;
-  for (int bit = 0; bit < 64; ++bit) {
-    a <<= 1;
-    quotient <<= 1;
-    if (a >= b) {
-      a -= b;
-      quotient |= 1;
-    }
-  }
-  return quotient;
+  return divide({a, 0}, b).quotient;
 }
 
 }  // namespace penstock::inline v0_1::detail

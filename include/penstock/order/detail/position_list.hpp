@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
 
@@ -25,7 +25,12 @@ class packed_numbers {
     else
       four_.push_back(static_cast<std::uint32_t>(number));
   }
-  void resize(std::uint64_t count);
+  void resize(std::uint64_t count) {
+    if (wide_)
+      eight_.resize(detail::to_size(count));
+    else
+      four_.resize(detail::to_size(count));
+  }
   void set(std::uint64_t i, std::uint64_t number) {
     if (wide_)
       eight_[detail::to_size(i)] = number;
@@ -37,7 +42,17 @@ class packed_numbers {
     return wide_ ? eight_[detail::to_size(i)] : four_[detail::to_size(i)];
   }
   /// How many of the ascending numbers in [first, last) are below x.
-  [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept;
+  [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept {
+    const std::uint64_t begin = first;
+    while (first < last) {
+      const std::uint64_t middle = first + (last - first) / 2;
+      if ((*this)[middle] < x)
+        first = middle + 1;
+      else
+        last = middle;
+    }
+    return first - begin;
+  }
 
  private:
   bool wide_;
@@ -96,28 +111,20 @@ class position_list {
 void check_places(const order_input& in, std::uint64_t values, std::uint64_t dataset, std::string_view what,
                   std::string_view stage);
 
-/// The order of `subset` and `split_by_key`, defined by a list of positions.
-class listed_order {
- public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    shared<const position_list> list;
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
-  };
+struct listed_bound {
+  std::uint64_t epoch = 0;
+  shared<const position_list> list;
 
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
+};
+
+/// The order of `subset` and `split_by_key`, defined by a list of positions.
+class listed_order : public kept_order<listed_bound> {
+ public:
   /// `samples` are the samples of the source that are kept.
   listed_order(const order_input& in, shared<const position_list> samples);
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
-  [[nodiscard]] order_input output() const { return {size(), starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, kept_}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept;
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
-
- private:
-  shared<const position_list> kept_;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The end of the range in which values equal the one at i, if the values can tell.

@@ -3,29 +3,7 @@
 
 #include <penstock/order/detail/position_list.hpp>
 
-#include <penstock/order/detail/places.hpp>
-
 namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void packed_numbers::resize(std::uint64_t count) {
-  if (wide_)
-    eight_.resize(detail::to_size(count));
-  else
-    four_.resize(detail::to_size(count));
-}
-
-PENSTOCK_INLINE std::uint64_t packed_numbers::below(std::uint64_t first, std::uint64_t last,
-                                                    std::uint64_t x) const noexcept {
-  const std::uint64_t begin = first;
-  while (first < last) {
-    const std::uint64_t middle = first + (last - first) / 2;
-    if ((*this)[middle] < x)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  return first - begin;
-}
 
 PENSTOCK_INLINE std::uint64_t position_list::fingerprint() const noexcept {
   class fingerprint h;
@@ -86,25 +64,24 @@ PENSTOCK_INLINE void check_places(const order_input& in, std::uint64_t values, s
   }
 }
 
-PENSTOCK_INLINE listed_order::listed_order(const order_input& in, shared<const position_list> samples)
-    : kept_(std::move(samples)) {
-  if (!in.places->as_stored() || in.size != kept_->upstream()) {
-    const position_list& all = *kept_;
-    const source_places& places = *in.places;
-    kept_.reset(new const position_list(
-        in.size, [&](std::uint64_t i) { return all.has(places(i)); }, [](std::uint64_t i) { return i + 1; }));
+PENSTOCK_INLINE listed_order::listed_order(const order_input& in, shared<const position_list> samples) {
+  if (!in.places->as_stored() || in.size != samples->upstream()) {
+    const auto kept = [&all = *samples, &places = *in.places](std::uint64_t i) { return all.has(places(i)); };
+    const auto next = [](std::uint64_t i) { return i + 1; };
+    made_.list.reset(new const position_list(in.size, kept, next));
+  } else {
+    made_.list = std::move(samples);
   }
-  starts_ = starts_behind(in.starts, [this](std::uint64_t p) { return kept_->kept_before(p); });
-  places_ = places_behind(in.places, bound{0, kept_});
-}
-
-PENSTOCK_INLINE position_range listed_order::reach(position_range after) const noexcept {
-  return {{after.first.epoch, (*kept_)[after.first.index]}, {after.last.epoch, (*kept_)[after.last.index]}};
+  const position_list& all = *made_.list;
+  size_ = all.size();
+  starts_ = starts_behind(in.starts, [&](std::uint64_t p) { return all.kept_before(p); });
+  places_ = places_behind(in.places, made_);
 }
 
 PENSTOCK_INLINE std::optional<position> listed_order::position_of(position upstream) const noexcept {
-  if (upstream.index >= kept_->upstream() || !kept_->has(upstream.index)) return std::nullopt;
-  return position{upstream.epoch, kept_->kept_before(upstream.index)};
+  const position_list& all = *made_.list;
+  if (upstream.index >= all.upstream() || !all.has(upstream.index)) return std::nullopt;
+  return position{upstream.epoch, all.kept_before(upstream.index)};
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -28,13 +28,9 @@ struct wide {
   return {multiply_high(a, b), a * b};
 }
 
-struct quotient_of_wide {
-  std::uint64_t quotient, remainder;
-};
-
 /// Divides 128 bits by 64, without a wider type. Source: Knuth, "The Art of Computer Programming" 4.3.1,
 /// algorithm D, with 32-bit digits. The quotient must fit: n.high < d.
-[[nodiscard]] constexpr quotient_of_wide divide_in_halves(wide n, std::uint64_t d) noexcept {
+[[nodiscard]] constexpr divider::result divide_in_halves(wide n, std::uint64_t d) noexcept {
   const int shift = std::countl_zero(d);
   d <<= shift;
   const std::uint64_t top = shift == 0 ? n.high : n.high << shift | n.low >> (64 - shift);
@@ -47,7 +43,7 @@ struct quotient_of_wide {
       left += d1;
       if (left >> 32 != 0) break;
     }
-    return quotient_of_wide{guess, (above << 32 | next) - guess * d};
+    return divider::result{guess, (above << 32 | next) - guess * d};
   };
   const auto first = digit(top, rest >> 32);
   const auto second = digit(first.remainder, rest & 0xffffffffu);
@@ -55,7 +51,7 @@ struct quotient_of_wide {
 }
 
 /// n / d and the remainder. The quotient must fit: n.high < d.
-[[nodiscard]] constexpr quotient_of_wide divide(wide n, std::uint64_t d) noexcept {
+[[nodiscard]] constexpr divider::result divide(wide n, std::uint64_t d) noexcept {
 #if defined(__SIZEOF_INT128__)
   __extension__ using integer = unsigned __int128;
   const integer whole = static_cast<integer>(n.high) << 64 | n.low;

@@ -3,7 +3,6 @@
 
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -7,7 +7,6 @@
 #include <penstock/core/error.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdio>
 #include <utility>
 

@@ -7,8 +7,6 @@
 #include <penstock/core/random.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <vector>
@@ -33,31 +31,35 @@ class bad_slots {
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
   [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
 
-  void add(const bad_slot& one);
+  void add(const bad_slot& one) { all_.push_back(one); }
   /// The bad sample whose substitute is in a row, or null.
   [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
     for (bad_slot& one : all_)
       if (one.row == row && one.substitute) return &one;
     return nullptr;
   }
-  void sort() noexcept;
+  void sort() noexcept {
+    std::sort(all_.begin(), all_.end(),
+              [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.at < b.at; });
+  }
   /// How many of the rows [first, first + count) are empty.
   [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
     std::size_t found = 0;
     for (const bad_slot& one : all_) found += one.hole && one.row >= first && one.row < first + count;
     return found;
   }
+  /// The mask of the rows [first, first + count), of which the first `valid` are no padding: 1 for each that
+  /// holds a sample.
+  void mark(std::uint8_t* mask, std::uint64_t first, std::size_t count, std::size_t valid) const noexcept {
+    std::fill_n(mask, valid, std::uint8_t{1});
+    std::fill_n(mask + valid, count - valid, std::uint8_t{0});
+    for (const bad_slot& one : all_)
+      if (one.hole && one.row >= first && one.row < first + count) mask[one.row - first] = 0;
+  }
 
  private:
   std::vector<bad_slot> all_;
 };
-
-namespace detail {
-
-/// An error with another message and the location of `e`.
-[[nodiscard, gnu::cold]] error error_like(const error& e, std::initializer_list<piece> message);
-
-}  // namespace detail
 
 /// Bad samples end the run.
 struct bad_is_fatal {
@@ -95,15 +97,10 @@ struct bad_is_replaced {
   static constexpr std::uint64_t stream = 0x6261645f73616d70u;
 };
 
-inline void bad_slots::add(const bad_slot& one) { all_.push_back(one); }
-inline void bad_slots::sort() noexcept {
-  std::sort(all_.begin(), all_.end(),
-            [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.at < b.at; });
-}
-
 namespace detail {
 
-inline error error_like(const error& e, std::initializer_list<piece> message) {
+/// An error with another message and the location of `e`.
+[[nodiscard, gnu::cold]] inline error error_like(const error& e, std::initializer_list<piece> message) {
   error made(e.code(), message);
   if (!e.stage().empty()) made.in_stage(e.stage());
   if (!e.file().empty()) made.in_file(e.file());

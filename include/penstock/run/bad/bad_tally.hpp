@@ -5,18 +5,52 @@
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/order/world.hpp>
-#include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+/// The name of a rank's ledger: `{rank}` is replaced by the rank's number. A name without it, when there are
+/// several ranks, gets ".rank3" before the extension.
+[[nodiscard]] std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world);
+
+/// A file that lines are appended to, each in a single write. One thread. Throws `errc::io`, with the file.
+class bad_ledger {
+ public:
+  bad_ledger() = default;
+  /// Opens a file, creating it if necessary; an empty name opens nothing. An unfinished last line is
+  /// terminated first.
+  explicit bad_ledger(std::string path);
+  bad_ledger(bad_ledger&& other) noexcept
+      : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+  bad_ledger& operator=(bad_ledger&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~bad_ledger() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
+  /// Appends a line and flushes it to the system.
+  void write(std::string line);
+
+ private:
+  [[noreturn]] void fail(std::string_view what);
+
+  std::string path_;
+  std::FILE* file_ = nullptr;
+};
 
 /// Where a sample comes from, for a ledger; unknown parts are left out.
 struct sample_place {
@@ -58,7 +92,6 @@ class tolerant_tally {
   /// `place_of(plan, position)` finds where a sample comes from.
   void commit(std::uint64_t epoch, sample_place (*place_of)(void* plan, position), void* plan);
   void drop() noexcept { pending_.clear(); }
-  /// Whether any were seen and not committed.
   [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
 
   /// How many there were in an epoch; 0 for any but the current one.
@@ -84,17 +117,12 @@ class tolerant_tally {
 /// What a hand-out's shell does with a tally. Only a plan that tolerates bad samples names `tally_functions`,
 /// so that other programs need not compile them.
 struct tally_calls {
-  void (*see)(tolerant_tally&, std::uint64_t epoch, const bad_slot& one);
-  void (*commit)(tolerant_tally&, std::uint64_t epoch, sample_place (*place_of)(void* plan, position),
-                 void* plan);
-  void (*sort)(bad_slots&) noexcept;
+  void (tolerant_tally::*see)(std::uint64_t epoch, const bad_slot& one);
+  void (tolerant_tally::*commit)(std::uint64_t epoch, sample_place (*place_of)(void* plan, position),
+                                 void* plan);
+  void (bad_slots::*sort)() noexcept;
 };
-inline constexpr tally_calls tally_functions{
-    [](tolerant_tally& tally, std::uint64_t epoch, const bad_slot& one) { tally.see(epoch, one); },
-    [](tolerant_tally& tally, std::uint64_t epoch, sample_place (*place_of)(void*, position), void* plan) {
-      tally.commit(epoch, place_of, plan);
-    },
-    [](bad_slots& all) noexcept { all.sort(); }};
+inline constexpr tally_calls tally_functions{&tolerant_tally::see, &tolerant_tally::commit, &bad_slots::sort};
 
 /// The tally of a plan that tolerates bad samples.
 template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
@@ -127,8 +155,6 @@ template <class Plan>
 class bad_tally<Plan, false> {
  public:
   bad_tally(const Plan&, std::optional<std::uint64_t>) {}
-  static void drop() noexcept {}
-  [[nodiscard]] static bool pending() noexcept { return false; }
   [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
 };
 

@@ -8,13 +8,10 @@
 #include <penstock/core/record.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/block/held_column.hpp>
 #include <penstock/run/block/plan_blocks.hpp>
 
-#include <algorithm>
+#include <atomic>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <tuple>
@@ -23,6 +20,82 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
+class block_share {
+ public:
+  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
+
+  block_share() noexcept = default;
+  /// Adds a share of a block; the caller must already hold one.
+  block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
+    of.shares.fetch_add(1, std::memory_order_relaxed);
+  }
+  block_share(const block_share& other) noexcept : block_(other.block_), give_back_(other.give_back_) {
+    if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
+  }
+  block_share(block_share&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
+  block_share& operator=(block_share other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  ~block_share() {
+    if (block_ != nullptr) give_back_(*block_, 1);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  block* block_ = nullptr;
+  give_back give_back_ = nullptr;
+};
+
+}  // namespace detail
+
+/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
+/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
+///
+/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
+/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
+template <class View>
+class held_column {
+ public:
+  held_column() = default;
+  held_column(const held_column&) = default;
+  held_column(held_column&& other) noexcept
+      : share_(std::move(other.share_)),
+        view_(std::exchange(other.view_, View{})),
+        device_data_(std::exchange(other.device_data_, nullptr)) {}
+  held_column& operator=(held_column other) noexcept {
+    std::swap(share_, other.share_);
+    std::swap(view_, other.view_);
+    std::swap(device_data_, other.device_data_);
+    return *this;
+  }
+  ~held_column() = default;
+  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
+      : share_(std::move(share)), view_(view), device_data_(device_data) {}
+
+  /// Like `get<"x">(batch)`; valid while any copy holds the column.
+  [[nodiscard]] const View& view() const& noexcept { return view_; }
+  const View& view() const&& = delete;
+  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
+  /// use it before you drop the batch.
+  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
+  /// Releases the memory.
+  void reset() noexcept { *this = held_column(); }
+
+ private:
+  detail::block_share share_;
+  View view_{};
+  const void* device_data_ = nullptr;
+};
 
 /// A batch: a move-only handle to memory from the run's pool. Dropping it returns the memory; it keeps the
 /// pool alive, so it may outlive its run. `get<"name">(b)` returns a field: a span or tensor view, or a
@@ -52,17 +125,12 @@ class batch_handle {
   /// Takes over one share of the block, which keeps the block's pool alive.
   batch_handle(block_type* p, const batch_rows& batch) noexcept
       : block_(p),
-        first_(static_cast<std::size_t>(batch.first)),
-        slots_(static_cast<std::size_t>(batch.slots)),
-        valid_(static_cast<std::size_t>(batch.valid)),
-        global_(static_cast<std::size_t>(batch.global)),
+        rows_{static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+              static_cast<std::size_t>(batch.valid), static_cast<std::size_t>(batch.global)},
         place_(batch.delivered) {}
   batch_handle(batch_handle&& other) noexcept
       : block_(std::exchange(other.block_, nullptr)),
-        first_(std::exchange(other.first_, 0)),
-        slots_(std::exchange(other.slots_, 0)),
-        valid_(std::exchange(other.valid_, 0)),
-        global_(std::exchange(other.global_, 0)),
+        rows_(std::exchange(other.rows_, {})),
         place_(other.place_),
         mask_(std::move(other.mask_)) {}
   // Compilers show this line. A constructor with a `static_assert` would give traits a wrong answer.
@@ -71,10 +139,7 @@ class batch_handle {
     if (this != &other) {
       reset();
       block_ = std::exchange(other.block_, nullptr);
-      first_ = std::exchange(other.first_, 0);
-      slots_ = std::exchange(other.slots_, 0);
-      valid_ = std::exchange(other.valid_, 0);
-      global_ = std::exchange(other.global_, 0);
+      rows_ = std::exchange(other.rows_, {});
       place_ = other.place_;
       mask_ = std::move(other.mask_);
     }
@@ -89,31 +154,29 @@ class batch_handle {
   /// Empties the handle and transfers its share to the caller.
   [[nodiscard]] block_type* forget() noexcept {
     mask_.reset();
-    first_ = slots_ = valid_ = global_ = 0;
+    rows_ = {};
     return std::exchange(block_, nullptr);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
 
   /// Slots of this rank's batch, padding included.
-  [[nodiscard]] std::size_t size() const { return slots_; }
+  [[nodiscard]] std::size_t size() const { return rows_.slots; }
   /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
   [[nodiscard]] std::size_t valid_size() const {
-    if constexpr (parts::tolerant) return block_ == nullptr ? 0 : valid_ - block_->bad.holes(first_, slots_);
-    return valid_;
+    if constexpr (parts::tolerant)
+      return block_ == nullptr ? 0 : rows_.valid - block_->bad.holes(rows_.first, rows_.slots);
+    return rows_.valid;
   }
   /// Samples of the whole global step, over all ranks; after filter and unbatch, of this rank only. Holes
   /// count: a rank does not know the holes of other ranks.
-  [[nodiscard]] std::size_t global_size() const { return global_; }
+  [[nodiscard]] std::size_t global_size() const { return rows_.global; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (!mask_ && block_ != nullptr) {
-      mask_ = detail::fixed_array<std::uint8_t>(slots_);
-      std::fill_n(mask_.get(), valid_, std::uint8_t{1});
-      if constexpr (parts::tolerant)
-        for (const auto& one : held_block().bad.all())
-          if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
+      mask_ = detail::fixed_array<std::uint8_t>(rows_.slots);
+      block_->bad.mark(mask_.get(), rows_.first, rows_.slots, rows_.valid);
     }
-    return {mask_.get(), slots_};
+    return {mask_.get(), rows_.slots};
   }
   [[nodiscard]] std::uint64_t epoch() const { return place_.epoch; }
   /// The number of this batch in its epoch.
@@ -123,7 +186,7 @@ class batch_handle {
   /// the positions of all of them; for a hole or a replaced sample, the position of the bad sample.
   /// Allocates.
   [[nodiscard]] std::vector<position> positions() const {
-    return Core::positions(held_block(), first_, valid_);
+    return Core::positions(held_block(), rows_.first, rows_.valid);
   }
   /// The key of the sample at each of the positions, from the source; for indexed sources with keys.
   /// Allocates, and may read the index.
@@ -138,12 +201,12 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; use 0 for an element that is not a record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return held_block().columns.template view<I>(first_, slots_);
+    return held_block().columns.template view<I>(rows_.first, rows_.slots);
   }
   /// A writable view.
   template <std::size_t I>
   [[nodiscard]] auto field() & {
-    return held_block().columns.template edit_one<I>(first_, slots_);
+    return held_block().columns.template edit_one<I>(rows_.first, rows_.slots);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -228,7 +291,7 @@ class batch_handle {
   /// Where field `I` is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* slots_data() const {
-    return held_block().columns.bytes(first_, slots_)[I].data();
+    return held_block().columns.bytes(rows_.first, rows_.slots)[I].data();
   }
   /// The number of the device that `device_data` belongs to; 0 if there is only one, as the host.
   [[nodiscard]] int device_number() const {
@@ -258,8 +321,12 @@ class batch_handle {
     return *block_;
   }
 
+  struct row_counts {
+    std::size_t first = 0, slots = 0, valid = 0, global = 0;
+  };
+
   block_type* block_ = nullptr;
-  std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
+  row_counts rows_;
   position place_;
   mutable detail::fixed_array<std::uint8_t> mask_;
 };

@@ -6,17 +6,14 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
-#include <penstock/run/block/row_origins.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/feed/placement.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +26,41 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_empty_batch();
 
 }  // namespace detail
+
+/// Where the rows of a gathered batch came from: each from one position, or from several if samples were
+/// combined.
+///
+/// Rows are appended in order. While each has a single origin this is just a list of positions; the first row
+/// with a second origin adds 8 bytes per row.
+class row_origins {
+ public:
+  void clear() noexcept;
+  [[nodiscard]] bool empty() const noexcept { return positions_.empty(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return one_each() ? positions_.size() : ends_.size(); }
+  /// Whether every row has exactly one origin.
+  [[nodiscard]] bool one_each() const noexcept { return ends_.empty(); }
+  /// The origins of all rows, row by row.
+  [[nodiscard]] const std::vector<position>& all() const noexcept { return positions_; }
+  /// The origins of a row, at least one, in the order in which they were added.
+  [[nodiscard]] std::span<const position> of(std::size_t row) const noexcept;
+
+  /// The first of them.
+  [[nodiscard]] position first_of(std::size_t row) const noexcept {
+    return positions_[row == 0 || one_each() ? row : ends_[row - 1]];
+  }
+
+  void reserve(std::size_t rows);
+  /// Appends `count` rows of one origin each; write their positions where the result points.
+  [[nodiscard]] position* add_rows(std::size_t count);
+  /// Gives the last row another origin.
+  void add_to_last(position origin);
+
+ private:
+  void add_ends(std::size_t count);
+
+  std::vector<position> positions_;
+  std::vector<std::size_t> ends_;  // the end of each row's origins; empty while every row has one
+};
 
 /// What is known about a block: of one or more batches, or of a chunk of samples on the way to batches. The
 /// consumer prepares it, workers fill it, and it is delivered in parts; it is returned to the pool when every
@@ -107,26 +139,17 @@ class block_pool {
 
   [[nodiscard]] std::size_t maximum() const noexcept { return limit_; }
   [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
-  [[nodiscard]] bool has_free();
   [[nodiscard]] std::size_t out();
 
-  /// A free block, or null.
   [[nodiscard]] block* take();
-  /// A new block, created by `make`; the caller has checked `made()` against `most()`.
+  /// A new block, created by `make`; the caller has checked `made()` against `maximum()`.
   template <class Make>
   auto* make(Make make) {
-    open_place();  // first, so that nothing leaks if this throws
-    try {
-      auto* const made = make();
-      all_.back() = made;
-      return made;
-    } catch (...) {
-      close_place();
-      throw;
-    }
+    auto* const made = make();
+    add(made);
+    return made;
   }
   void give_back(block* b) noexcept;
-  /// Passes all free blocks to `see`.
   template <class See>
   void see_free(See see) {
     const std::lock_guard guard(lock_);
@@ -141,8 +164,7 @@ class block_pool {
   }
 
  private:
-  void open_place();
-  void close_place() noexcept;
+  void add(block* made) noexcept;
 
   std::size_t limit_;
   void (*destroy_)(block*) noexcept;

@@ -3,24 +3,17 @@
 
 #include <penstock/core/collate.hpp>
 #include <penstock/core/contiguous_values.hpp>
-#include <penstock/core/destination.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/uneven_views.hpp>
 #include <penstock/core/whole.hpp>
-#include <penstock/run/block/batch_view.hpp>
 #include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/slot_layout.hpp>
-#include <penstock/run/block/slot_memory.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// One field of a block: where its values are written, and how they are collated.
 ///
@@ -89,9 +82,22 @@ void write_arranged(const V& v, T* slot, const extents& shape, memory_space spac
 
 }  // namespace detail
 
+/// A column whose values need no shape to be found: what only flexible columns do is nothing here.
+struct shapeless_column {
+  /// Whether values must be compared with each other when a batch is complete.
+  static constexpr bool compares = false;
+
+  static void unwrite(std::size_t) noexcept {}
+  static void choose_lead(std::size_t) noexcept {}
+  static void expect(const std::optional<extents>&) noexcept {}
+  static void lead(const extents&) noexcept {}
+  [[nodiscard]] static bool can_lead(std::size_t) noexcept { return true; }
+  [[nodiscard]] static std::optional<extents> known_shape() noexcept { return {}; }
+};
+
 /// Values whose shape is part of their type: written in place, with nothing left to do.
 template <class V, class Policy = stack_policy>
-class fixed_column {
+class fixed_column : public shapeless_column {
   using stored = detail::stored<V>;
   using layout = detail::slot_layout<Policy>;
   using number = typename stored::type;
@@ -139,8 +145,6 @@ class fixed_column {
     std::memcpy(row(slot), values.first, count * row_bytes);
   }
   void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
-  void unwrite(std::size_t) noexcept {}
-  void choose_lead(std::size_t) noexcept {}
   /// Completes rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
     if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
@@ -151,20 +155,13 @@ class fixed_column {
       std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
                   count * row_bytes);
   }
-  void expect(const std::optional<extents>&) noexcept {}
-  /// Whether values must be compared with each other when a batch is complete.
-  static constexpr bool compares = false;
-  void lead(const extents&) noexcept {}
-  [[nodiscard]] bool can_lead(std::size_t) const noexcept { return true; }
   [[nodiscard]] extents shape_at(std::size_t) const noexcept { return row_shape; }
-  [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
   void release() noexcept { memory_.release(); }
 
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     return shown<const value_type>(first, slots);
   }
-  /// Like `view`, but writable.
   [[nodiscard]] auto edit(std::size_t first, std::size_t slots) { return shown<value_type>(first, slots); }
   [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
     return {memory_.data() + first * row_bytes, slots * row_bytes};
@@ -210,7 +207,6 @@ class flexible_column : public flexible_values {
 
  public:
   using value_type = T;
-  /// Whether values must be compared with each other when a batch is complete.
   static constexpr bool compares = how != collation::appended;
 
   template <class Session>
@@ -245,7 +241,6 @@ class flexible_column : public flexible_values {
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
     return shown<const T, padded_view<T>, padded_arrays_view<T>, ragged_view<T>>(slots);
   }
-  /// Like `view`, but writable.
   [[nodiscard]] auto edit(std::size_t /*first*/, std::size_t slots) {
     return shown<T, basic_padded_view<T>, basic_padded_arrays_view<T>, basic_ragged_view<T>>(slots);
   }
@@ -293,7 +288,7 @@ class flexible_column : public flexible_values {
 
 /// Whole values, for a loop without batches: owned, their memory reused.
 template <class W>
-class whole_column {
+class whole_column : public shapeless_column {
  public:
   template <class Session>
   whole_column(Session&, memory_account&) {}
@@ -308,14 +303,7 @@ class whole_column {
   }
   void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
   void blank(std::size_t) noexcept {}
-  void unwrite(std::size_t) noexcept {}
-  void choose_lead(std::size_t) noexcept {}
-  void expect(const std::optional<extents>&) noexcept {}
-  static constexpr bool compares = false;
-  void lead(const extents&) noexcept {}
-  [[nodiscard]] bool can_lead(std::size_t) const noexcept { return true; }
   [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
-  [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
   void release() noexcept {}
   [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }

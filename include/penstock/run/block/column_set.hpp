@@ -8,8 +8,6 @@
 #include <penstock/run/block/column.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <optional>
 #include <type_traits>
@@ -62,11 +60,6 @@ template <class... Columns, class... Fields>
 inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
     (takes_run<Columns, typename Fields::type> && ...);
 
-template <class Columns>
-inline constexpr bool any_compares = false;
-template <class... Columns>
-inline constexpr bool any_compares<pack<Columns...>> = (Columns::compares || ...);
-
 }  // namespace detail
 
 /// The columns that collect a plan's elements.
@@ -74,14 +67,18 @@ template <class Columns>
 class column_set {
  public:
   /// Whether the shapes of the values of a batch are compared with each other.
-  static constexpr bool compares = detail::any_compares<Columns>;
+  static constexpr bool compares = []<class... Each>(const pack<Each...>*) {
+    return (Each::compares || ...);
+  }(static_cast<const Columns*>(nullptr));
   static constexpr std::size_t size = Columns::size;
   /// Bytes of a row, including gaps, as far as the types say.
   static constexpr std::uint64_t row_bytes = detail::row_bytes_of<Columns>;
 
   template <class Session>
   column_set(Session& session, memory_account& account)
-      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+      : columns_([&]<class... Each>(const pack<Each...>*) {
+          return Columns{{{Each(session, account)}...}};
+        }(static_cast<const Columns*>(nullptr))) {}
 
   void begin(std::size_t slots) {
     each([&](auto& column) { column.begin(slots); });
@@ -134,7 +131,9 @@ class column_set {
     if (failure != nullptr) std::rethrow_exception(failure);
   }
   void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
-    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (detail::at<Is>(columns_).copy(to, detail::at<Is>(other.columns_), first, count), ...);
+    }(std::make_index_sequence<size>{});
   }
   /// The shapes found in the last round, which the next round may expect.
   using known_shapes = std::array<std::optional<extents>, size>;
@@ -159,7 +158,6 @@ class column_set {
     std::size_t i = 0;
     each([&](auto& column) { column.lead(shapes[i++]); });
   }
-  /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
     return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
   }
@@ -170,12 +168,10 @@ class column_set {
   [[nodiscard]] auto& column() {
     return detail::at<I>(columns_);
   }
-  /// A batch's view of a column.
   template <std::size_t I>
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     return detail::at<I>(columns_).view(first, slots);
   }
-  /// Like `view`, but writable.
   template <std::size_t I>
   [[nodiscard]] auto edit_one(std::size_t first, std::size_t slots) {
     return detail::at<I>(columns_).edit(first, slots);
@@ -193,20 +189,9 @@ class column_set {
  private:
   static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
-  template <class Session, std::size_t... Is>
-  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
-        detail::type_at<Is, Columns>(session, account)}...}};
-  }
   template <class F>
   void each(F f) {
     columns_.apply([&](auto&... columns) { (f(columns), ...); });
-  }
-  template <class F>
-  void both(const column_set& other, F f) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
-    }(std::make_index_sequence<size>{});
   }
 
   Columns columns_;

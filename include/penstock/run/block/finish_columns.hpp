@@ -7,8 +7,6 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/column.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <span>
 #include <utility>

@@ -10,11 +10,8 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -66,16 +63,13 @@ class flexible_values {
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
   void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
 
-  /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept;
-  /// Gives all memory back.
   void release() noexcept;
   /// After all writes: whether the value of a slot can be collated with others, because it has a dimension
   /// along which to pad it. Its shape can then be the lead.
   [[nodiscard]] bool can_lead(std::size_t slot) const noexcept {
     return how_ == collation::stacked || how_ == collation::appended || shape_at(slot).rank() != 0;
   }
-  /// The shape of the value of a slot.
   [[nodiscard]] const extents& shape_at(std::size_t slot) const {
     return is_aside(slot) ? entries_[slot].shape : shape_;
   }
@@ -93,7 +87,6 @@ class flexible_values {
     shape_ = shape.value_or(extents());
   }
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  /// The first `slots` rows.
   [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
 
  protected:
@@ -109,7 +102,6 @@ class flexible_values {
   [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
     return memory_.data() + slot * stride_;
   }
-  /// Whether a shape is known to show.
   [[nodiscard]] bool shows_shape() const noexcept { return has_shape_; }
   /// Allocates from the side arena for the value of a slot, laid out as it will be in the slot. Workers share
   /// the arena, which keeps its memory for the next round.

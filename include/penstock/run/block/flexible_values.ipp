@@ -178,10 +178,9 @@ PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const exten
 
 /// The slot whose shape the others must match; `valid` where all are blank.
 PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const noexcept {
-  std::size_t lead = lead_ < valid ? lead_ : 0;
-  if (lead < valid && is_blank(lead))
-    for (lead = 0; lead < valid && is_blank(lead); ++lead) {
-    }
+  if (lead_ < valid && !is_blank(lead_)) return lead_;
+  std::size_t lead = 0;
+  while (lead < valid && is_blank(lead)) ++lead;
   return lead;
 }
 

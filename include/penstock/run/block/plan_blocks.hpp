@@ -6,16 +6,14 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/uneven_views.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
-#include <penstock/run/block/batch_view.hpp>
 #include <penstock/run/block/column_set.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 
 /// What the blocks of a plan consist of, where no stage works on batches; `map_batch` and `on_device` bring
@@ -105,8 +103,8 @@ template <class T>
 device_array<const T> copied_array(const void* data, const std::span<const T>& view) {
   return {static_cast<const T*>(data), extents(view.size())};
 }
-template <class T>
-device_array<const T> copied_array(const void* data, const tensor_view<const T>& view) {
+template <template <class> class View, class T>
+device_array<const T> copied_array(const void* data, const View<const T>& view) {
   return {static_cast<const T*>(data), view.shape()};
 }
 template <class T>
@@ -116,14 +114,6 @@ device_array<const T> copied_array(const void* data, const strided_view<const T>
 template <class T>
 device_array<const T> copied_array(const void* data, const ragged_view<T>& view) {
   return {static_cast<const T*>(data), extents(view.values().size())};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const padded_view<T>& view) {
-  return {static_cast<const T*>(data), view.shape()};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const padded_arrays_view<T>& view) {
-  return {static_cast<const T*>(data), view.shape()};
 }
 
 }  // namespace detail

@@ -7,17 +7,28 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 /// How stacked values lie in their slots, by collate policy, computed from the shape of a value.
 namespace penstock::inline v0_1::detail {
 
-/// Throws `errc::shape` for a value that a policy cannot place.
-[[noreturn]] void refuse_channels(const extents& shape);
-[[noreturn]] void refuse_rows(const extents& shape, std::size_t alignment);
-[[noreturn]] void refuse_rank(const extents& shape);
+// These throw `errc::shape` for a value that a policy cannot place.
+[[noreturn, gnu::cold]] inline void refuse_channels(const extents& shape) {
+  throw error(errc::shape, {"batch cannot move the channels to the front of a value of shape ",
+                            to_string(shape), "; channels_first takes (height, width, channels)"})
+      .in_stage("batch");
+}
+[[noreturn, gnu::cold]] inline void refuse_rows(const extents& shape, std::size_t alignment) {
+  throw error(errc::shape,
+              {"batch cannot lay out a value of shape ", to_string(shape), " in rows of ", alignment,
+               " bytes; pitched takes arrays with at least one dimension that fit in memory"})
+      .in_stage("batch");
+}
+[[noreturn, gnu::cold]] inline void refuse_rank(const extents& shape) {
+  throw error(errc::shape, {"batch cannot add a dimension in front of a value of shape ", to_string(shape),
+                            ", since arrays have at most eight; give it fewer in map before batch"})
+      .in_stage("batch");
+}
 
 /// Throws if a batch of values of this shape would have more dimensions than an array can have.
 inline void check_rank(const extents& shape) {
@@ -62,9 +73,8 @@ inline void check_rank(const extents& shape) {
   return elements <= maximum;
 }
 
-/// Under `stack`: row-major and dense. Sizes and strides are in elements of `element_bytes`.
-template <class Policy>
-struct slot_layout {
+/// Row-major and dense. Sizes and strides are in elements of `element_bytes`.
+struct dense_slots {
   /// Throws if a value of this shape cannot be laid out; the members below return something for every shape.
   static void check(const extents& /*shape*/, std::size_t /*element_bytes*/) {}
   /// The shape that a slot has.
@@ -81,18 +91,17 @@ struct slot_layout {
   }
 };
 
+template <class Policy>
+struct slot_layout : dense_slots {};
+
 template <>
-struct slot_layout<channels_first_policy> {
+struct slot_layout<channels_first_policy> : dense_slots {
   static void check(const extents& shape, std::size_t /*element_bytes*/) {
     if (shape.rank() != 3) [[unlikely]]
       refuse_channels(shape);
   }
   [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept {
     return shape.rank() == 3 ? extents(shape[2], shape[0], shape[1]) : shape;
-  }
-  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
-                                                        std::size_t /*element_bytes*/) noexcept {
-    return shape.elements();
   }
   [[nodiscard]] static constexpr element_strides strides(const extents& shape,
                                                          std::size_t /*element_bytes*/) noexcept {
@@ -102,12 +111,11 @@ struct slot_layout<channels_first_policy> {
 };
 
 template <std::size_t Alignment>
-struct slot_layout<pitched_policy<Alignment>> {
+struct slot_layout<pitched_policy<Alignment>> : dense_slots {
   static void check(const extents& shape, std::size_t element_bytes) {
     if (!pitched_can_lie(shape, element_bytes, Alignment)) [[unlikely]]
       refuse_rows(shape, Alignment);
   }
-  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept { return shape; }
   [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
                                                         std::size_t element_bytes) noexcept {
     return pitched_elements(shape, element_bytes, Alignment);
@@ -141,25 +149,6 @@ template <class Policy>
   element_strides strides{static_cast<std::int64_t>(layout::elements(shape, element_bytes))};
   for (std::size_t i = 1; i < strides.size(); ++i) strides[i] = inner[i - 1];
   return strides;
-}
-
-inline void refuse_channels(const extents& shape) {
-  throw error(errc::shape, {"batch cannot move the channels to the front of a value of shape ",
-                            to_string(shape), "; channels_first takes (height, width, channels)"})
-      .in_stage("batch");
-}
-
-inline void refuse_rows(const extents& shape, std::size_t alignment) {
-  throw error(errc::shape,
-              {"batch cannot lay out a value of shape ", to_string(shape), " in rows of ", alignment,
-               " bytes; pitched takes arrays with at least one dimension that fit in memory"})
-      .in_stage("batch");
-}
-
-inline void refuse_rank(const extents& shape) {
-  throw error(errc::shape, {"batch cannot add a dimension in front of a value of shape ", to_string(shape),
-                            ", since arrays have at most eight; give it fewer in map before batch"})
-      .in_stage("batch");
 }
 
 }  // namespace penstock::inline v0_1::detail

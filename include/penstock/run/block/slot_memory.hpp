@@ -6,8 +6,6 @@
 #include <penstock/device/concepts.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -47,7 +45,6 @@ class slot_memory {
     if (bytes > capacity_) grow(bytes, keep);
   }
 
-  /// Returns the memory to the session.
   void release() noexcept;
 
  private:

@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/core/whole.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
-#include <penstock/order/tail.hpp>
-#include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/batch_handle.hpp>
 #include <penstock/run/delivery/delivery_shell.hpp>
 #include <penstock/run/engine/engine.hpp>
-#include <penstock/run/feed/selection.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <stop_token>
 #include <string>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -54,7 +46,7 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
   made.rules.deals = parts::decided && !parts::shard_before_choosing;
-  made.rules.dealt_in_rotation = !parts::batched && !parts::decided && !parts::forward;
+  made.rules.dealt_in_rotation = parts::dealt_in_rotation;
   if constexpr (parts::decided) made.rules.rows = select_between<in::choosing, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
@@ -93,7 +85,6 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     if constexpr (parts::batched && !parts::direct) check_steps();
   }
 
-  /// The hand-out that owns a block.
   [[nodiscard]] static delivery& of(const block& b) noexcept {
     return static_cast<delivery&>(*static_cast<delivery_shell*>(b.owner.get()));
   }
@@ -150,7 +141,6 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     return handed(row);
   }
 
-  /// The key of the sample at a position.
   [[nodiscard]] std::string key(position at) const
     requires(!parts::forward)
   {
@@ -230,7 +220,6 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
           .in_stage("steps");
   }
 
-  /// Counts a delivered batch and returns its handle.
   [[nodiscard]] batch_type counted(block& b, const batch_rows& batch) {
     // a gathered row may come from several samples
     std::uint64_t bytes = 0, samples = b.from_batches ? b.gathered.all().size() : batch.valid;
@@ -267,7 +256,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     if (has_lead_) out.columns.lead(lead_);
-    finish_columns<typename engine_type::bad_type::type>(out, batch);
+    finish_columns<typename engine_type::bad_type>(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
       batch.global = batch.valid;
@@ -277,12 +266,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
     if (out.what != nullptr) fail(out.what);
     see_holes(out, epoch);
-    try {
-      engine.arrive(out);
-    } catch (...) {
-      engine.request_stop();  // as for batches written in place
-      throw;
-    }
+    engine.or_stop([&] { engine.arrive(out); });  // as for batches written in place
     commit_bad(epoch);
     hold(out, 1);
     return std::exchange(filling_, nullptr);
@@ -312,7 +296,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.indices.clear();
     engine.settle(out);
     out.columns.expect(engine.shapes());
-    room_ = std::min<std::uint64_t>(setup_.batch_size, 65'536);
+    room_ = std::min(setup_.batch_size, tuning::gathered_rows);
     out.columns.begin(detail::to_size(room_));
   }
   /// Copies rows until the batch is full or none are left; if something throws, the rows copied so far stay.

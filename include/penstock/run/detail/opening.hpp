@@ -10,7 +10,6 @@
 #include <penstock/run/state.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <exception>
 #include <initializer_list>
 #include <optional>
@@ -25,19 +24,18 @@ namespace penstock::inline v0_1::detail {
 /// The name of the part that loses `lockstep`.
 template <class Plan>
 std::string lockstep_loser(const Plan& p) {
-  std::string name = "the source, which can only be read forward";
-  bool found = false;
+  std::string name;
   const auto one = [&]<class Stage>(const Stage&) {
     if constexpr (choosing_stage<Stage>) {
-      if (!found) name = "a stage that decides from values";
-      if constexpr (named_part<Stage>) {
-        if (!found) name = Stage::stage_name;
-      }
-      found = true;
+      if (!name.empty()) return;
+      if constexpr (named_part<Stage>)
+        name = Stage::stage_name;
+      else
+        name = "a stage that decides from values";
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  return name;
+  return name.empty() ? "the source, which can only be read forward" : name;
 }
 
 template <class Plan>
@@ -89,8 +87,7 @@ struct state_needs {
 
 /// The state of this rank, from a single or a merged state; throws if a run cannot resume there. `mine` is
 /// this rank's, with the part that all states of the run have in common.
-[[nodiscard, gnu::cold]] const state& fitting_state(const state& given, const state& mine,
-                                                    const state_needs& needs);
+[[nodiscard]] const state& fitting_state(const state& given, const state& mine, const state_needs& needs);
 
 template <class Plan>
 const state& state_that_fits(const Plan& p, const state& given, const state& mine) {

@@ -3,8 +3,6 @@
 
 #include <penstock/run/detail/opening.hpp>
 
-#include <cstddef>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void refuse_empty(const empty_epoch& why) {

@@ -6,8 +6,6 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/run/delivery/delivery.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <memory>
 

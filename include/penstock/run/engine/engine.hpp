@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/owned.hpp>
-#include <penstock/core/options.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
-#include <penstock/evaluation/stage_chain.hpp>
-#include <penstock/evaluation/warnings.hpp>
-#include <penstock/run/block/block.hpp>
 #include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
-#include <penstock/run/engine/read_ahead/planned_reads.hpp>
-#include <penstock/run/engine/read_ahead/range_list.hpp>
-#include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
-#include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
-#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/placement.hpp>
-#include <penstock/storage/concepts.hpp>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <optional>
-#include <span>
-#include <stop_token>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// The one engine: workers that evaluate runs of slots, and a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
@@ -45,14 +25,14 @@ namespace detail {
 template <class Plan>
 struct engine_basis {
   using parts = plan_parts<Plan>;
-  using device_type = typename device_of<Plan>::type;
+  using device_type = decltype(device_of(std::declval<const Plan&>()));
   using session_type = typename device_type::session;
   using reader_type = typename Plan::source_type::reader;
   using orders_type = sample_orders_of<Plan>;
 
   engine_basis(const Plan& p, const run_options& options)
       : plan_(p),
-        device_(device_of<Plan>::get(p).connect()),
+        device_(device_of(p).connect()),
         works_(p, device_),
         reader_(open_reader(p)),
         orders_(make_sample_orders(p)) {
@@ -118,7 +98,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
-  using bad_type = detail::bad_of<Plan, orders_type>;
+  using bad_type = decltype(detail::bad_for<Plan>(std::declval<const orders_type&>(), 0));
   using block_type =
       block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
@@ -126,16 +106,15 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// Whether there is arithmetic between a position and its sample.
   static constexpr bool ordered =
       !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
-  using evaluator_type =
-      evaluator<chain_type, block_type, stop_view, plain, ordered, typename bad_type::type>;
+  using evaluator_type = evaluator<chain_type, block_type, stop_view, plain, ordered, bad_type>;
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
         engine_shell(calls, this, std::move(this->begin_with_),
                      detail::delivery_of<typename parts::stages>::make, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
-                   bad_type::make(this->orders_, *this->options().seed), &this->stages()),
-        front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
+                   detail::bad_for<Plan>(this->orders_, *this->options().seed), &this->stages()),
+        front_(detail::front_for(p, this->ring_blocks())),
         maps_(this->plan_, *this->options().seed) {
     start(hints());
   }
@@ -191,34 +170,21 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
  private:
   static constexpr std::uint64_t after_all_rows = block::no_slot - 1;  // the source itself failed
 
-  /// The state of one worker.
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
     detail::owned<columns_of<Plan>> aside{};  // for a sample of another rank
   };
 
-  /// Adds to a block what the stages warn of while this object lives; nothing where they cannot.
-  class noted_warnings {
-   public:
-    noted_warnings([[maybe_unused]] const plan_worker& w, [[maybe_unused]] block& b) noexcept {
-      if constexpr (warns) worker_ = &w, block_ = &b, before_ = warnings_of(w.scratch);
-    }
-    noted_warnings(const noted_warnings&) = delete;
-    noted_warnings& operator=(const noted_warnings&) = delete;
-    ~noted_warnings() {
-      if constexpr (warns) {
-        const std::uint64_t more = warnings_of(worker_->scratch) - before_;
-        if (more != 0) block_->warnings.fetch_add(more, std::memory_order_relaxed);
-      }
-    }
-
-   private:
-    static constexpr bool warns = can_warn<typename chain_type::worker>();
-    const plan_worker* worker_ = nullptr;
-    block* block_ = nullptr;
-    std::uint64_t before_ = 0;
-  };
+  /// Does some work on a block, and adds to it what the stages warned of meanwhile.
+  template <class Work>
+  static std::uint64_t noting_warnings(const plan_worker& w, block& b, Work work) noexcept {
+    if constexpr (!can_warn<typename chain_type::worker>()) return work();
+    const std::uint64_t before = warnings_of(w.scratch), made = work();
+    if (const std::uint64_t more = warnings_of(w.scratch) - before; more != 0)
+      b.warnings.fetch_add(more, std::memory_order_relaxed);
+    return made;
+  }
 
   static engine& self(void* e) noexcept { return *static_cast<engine*>(e); }
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
@@ -249,13 +215,14 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept {
-            const noted_warnings noted(own(w), b);
-            return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
+            return noting_warnings(own(w), b, [&] {
+              return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
+            });
           },
       .finish =
           [](void* e, engine_worker& w, block& b) noexcept {
-            const noted_warnings noted(own(w), b);
-            self(e).finish_columns(own(w), own(b));
+            noting_warnings(own(w), b,
+                            [&] { return self(e).finish_columns(own(w), own(b)), std::uint64_t{0}; });
           },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
@@ -343,16 +310,13 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }
-  /// The slots of a batch that hold samples, or holes among them.
-  [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
-    if (b.from_batches) return b.gathered.rows();
-    return b.batches.empty() ? 0 : static_cast<std::size_t>(b.batches.front().valid);
-  }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
       const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
       if constexpr (device_works<Plan>::any)
-        this->works_.start(device_session(), b, samples_in(b), columns);
+        this->works_.start(device_session(), b,
+                           b.from_batches ? b.gathered.rows() : detail::to_size(b.batches.front().valid),
+                           columns);
       else
         device_session().start(b.transfer, columns);
     }
@@ -392,27 +356,24 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
-    if constexpr (parts::forward) {
-      batch_rows& batch = b.batches[0];
-      std::uint64_t begun = watch().now();
-      const auto* items = front_.pull(
-          s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
-          [&b](std::uint64_t count) {
-            b.fail_at(after_all_rows, {b.epoch, b.batches[0].view[count]}, {});
-          },
-          [this, &w, &begun](std::uint64_t ns) {
-            w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
-            begun = watch().now();
-            watch().worker(w.number, {begun - ns, begun, activity::wait_for_input});
-          },
-          &b.after);
-      watch().worker(w.number, {begun, watch().now(), activity::read, 0, s});
-      if (items == nullptr) return 0;
-      evaluator_.write_items(b, w.scratch, *w.counts, *items, times);
-      if (b.bad_slot == after_all_rows) b.bad_slot = b.rows;
-      return batch.valid;
-    }
-    return 0;
+    batch_rows& batch = b.batches[0];
+    std::uint64_t begun = watch().now();
+    const auto* items = front_.pull(
+        s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
+        [&b](std::uint64_t count) {
+          b.fail_at(after_all_rows, {b.epoch, b.batches[0].view[count]}, {});
+        },
+        [this, &w, &begun](std::uint64_t ns) {
+          w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
+          begun = watch().now();
+          watch().worker(w.number, {begun - ns, begun, activity::wait_for_input});
+        },
+        &b.after);
+    watch().worker(w.number, {begun, watch().now(), activity::read, 0, s});
+    if (items == nullptr) return 0;
+    evaluator_.write_items(b, w.scratch, *w.counts, *items, times);
+    if (b.bad_slot == after_all_rows) b.bad_slot = b.rows;
+    return batch.valid;
   }
 
   void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
@@ -452,7 +413,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
 
   evaluator_type evaluator_;
-  typename detail::front_of<Plan>::type front_;
+  decltype(detail::front_for(std::declval<const Plan&>(), 0)) front_;
   typename columns_type::known_shapes shapes_{};
   asking ahead_;      // of the thread that requests ahead, which may be the consumer's
   asking far_ahead_;  // of the one that tells what will be read

@@ -12,20 +12,15 @@
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
-#include <penstock/run/engine/workers/home_process.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
-#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -37,36 +32,21 @@ class engine_shell;
 class range_store;
 struct ahead_sizes;
 
-/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
-/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
-/// them throws.
-struct ring_work {
-  const live_limits* limits;
-  std::size_t number;  ///< of the thread
-
-  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
-  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
-  void (*on_wait)(ring_work&, bool begins) noexcept;
-
-  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
-  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
-  void waiting(bool begins) noexcept { on_wait(*this, begins); }
-  void rest() noexcept {
-    if (!limits->may_work(number)) [[unlikely]]
-      limits->rest(number);
-  }
-};
-
-/// A worker as the engine's shell knows it; the plan's own worker, with the scratch of its stages, derives
-/// from it.
-struct alignas(64) engine_worker : ring_work {
+/// A worker as the engine's shell knows it, and its work as a ring calls it; the plan's own worker, with the
+/// scratch of its stages, derives from it.
+struct alignas(64) engine_worker {
   engine_shell* shell = nullptr;
+  std::size_t number = 0;
   worker_counts* counts = nullptr;
   std::vector<stage_cost> costs{};  // of the source and each stage, at the last look
   room_wait room{};
   joined_thread thread{};
 
   void serve() noexcept;
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept;
+  void finish(std::uint64_t s) noexcept;
+  void waiting(bool begins) noexcept;
+  void rest() noexcept;
 };
 
 /// The plan-specific operations that an engine's shell calls: about one call of each per block or grain.
@@ -105,28 +85,23 @@ struct engine_setup {
   ~engine_setup();
 
   /// Settles the number of workers, if none was given, and the sizes of the pieces that the work is divided
-  /// into. `facts` lack what depends on the machine, and `positions` the size of a chunk.
-  void size(const run_options& given, std::uint64_t local_ranks, size_facts facts, feed_facts positions);
-  /// Settles how many samples to request ahead: as many as the plan says, in samples or in bytes, otherwise
-  /// as many as a storage with latency needs. Part of `size`.
-  void settle_ahead(const size_facts& facts);
+  /// into. `known` lacks what depends on the machine, and `positions` the size of a chunk.
+  void size(const run_options& given, std::uint64_t local_ranks, const size_facts& known,
+            feed_facts positions);
+  /// Part of `size`: how many samples to request ahead.
+  void settle_ahead();
 
   run_options options;  ///< `workers` and `ahead` are set
+  size_facts facts;     ///< complete; blocks are batches if they are `direct`, otherwise chunks
   feed leading;         ///< the positions that the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
   std::uint64_t grains = 0;         ///< of a block, at least
   std::size_t depth = 2;            ///< blocks in flight
-  bool in_place = false;            ///< blocks are batches, not chunks
   bool forward = false;             ///< the source can only be read forward
-  bool copies = false;              ///< batches are copied to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
-  bool crowded = false;             ///< threads share processors
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
-  bool latency = false;             ///< the source has latency
-  bool takes_time = false;          ///< samples may take any time, whatever their bytes
-  std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
   std::vector<any_observer> observers;
@@ -156,6 +131,16 @@ class engine_shell {
   [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
   /// Ends all work, including the consumer's wait. Any thread, any number of times.
   void request_stop() noexcept;
+  /// Calls `f`, and if that throws, ends all work: the consumer must not go on behind what failed.
+  template <class F>
+  decltype(auto) or_stop(F f) {
+    try {
+      return f();
+    } catch (...) {
+      request_stop();
+      throw;
+    }
+  }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
   /// Ends all work and joins the threads. Consumer only.
   void stop() noexcept;
@@ -203,17 +188,14 @@ class engine_shell {
   /// The feed that advances on delivery: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
-  /// Names of the source, the value stages and `map_batch`.
   [[nodiscard]] const std::vector<std::string>& stages() const noexcept { return setup_.stages; }
-  /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return ring_.blocks(); }
   /// The store that has what was fetched ahead for the rows from `first` to before `end`; null if nothing
   /// is.
   [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept;
   /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
-  /// Whether batches are copied to a device.
-  [[nodiscard]] bool copies() const noexcept { return setup_.copies; }
+  [[nodiscard]] bool copies() const noexcept { return setup_.facts.copies; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
  private:
@@ -234,9 +216,6 @@ class engine_shell {
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
-  void evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept;
-  void finish(engine_worker& w, std::uint64_t s) noexcept;
-  void waiting(engine_worker& w, bool begins) noexcept;
   static void explain(const void* self, std::string& line);
 
   const engine_calls* calls_;
@@ -259,7 +238,7 @@ class engine_shell {
   std::uint64_t max_slots_ = 0;    // of a block that was delivered
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;
+  run_counters delivered_counts_;
   run_watch watch_;
   storage_counters noted_counters_;  // that observers know
   std::uint64_t started_, last_wait_ns_ = 0;

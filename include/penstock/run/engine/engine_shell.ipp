@@ -28,7 +28,7 @@ struct engine_shell::machinery {
 
   machinery(const engine_setup& setup, std::size_t blocks, void (*destroy)(block*) noexcept)
       : in_ring(blocks),
-        pool(setup.depth + (setup.in_place ? 0 : 1), destroy, setup.copies),
+        pool(setup.depth + (setup.facts.direct ? 0 : 1), destroy, setup.facts.copies),
         counts(std::max(1u, *setup.options.workers)),
         place(setup.options.threads),
         watchdog(std::chrono::milliseconds(setup.options.watchdog_ms)) {}
@@ -53,26 +53,62 @@ PENSTOCK_INLINE void engine_worker::serve() noexcept {
   shell->inner_->place.enter();
   shell->ring_.serve(*this);
 }
+PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grain) noexcept {
+  engine_shell& e = *shell;
+  block& b = *e.inner_->block_of(s);
+  if (e.setup_.facts.direct && grain != 0 && grain * b.grain_slots >= b.slots) return;
+  const bool abandoned = e.abandon_.load(std::memory_order_relaxed);
+  if (abandoned && !e.setup_.forward) return;
+  const std::uint64_t begin = detail::now_ns();
+  const bool times = e.watch_.times_all_grains() ||
+                     counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+  const std::uint64_t samples = e.calls_->evaluate(e.engine_, *this, b, s, grain, abandoned, times);
+  const std::uint64_t end = detail::now_ns();
+  counts->add(samples, end - begin);
+  if (e.setup_.facts.direct && e.setup_.facts.takes_time)
+    b.work_ns.fetch_add(end - begin, std::memory_order_relaxed);
+  if (times) {
+    e.calls_->costs(*this, costs);
+    counts->publish(costs);
+  }
+  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, grain * b.grain_slots,
+                 b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
+}
+PENSTOCK_INLINE void engine_worker::finish(std::uint64_t s) noexcept {
+  if (shell->setup_.facts.direct && !shell->abandon_.load(std::memory_order_relaxed))
+    shell->calls_->finish(shell->engine_, *this, *shell->inner_->block_of(s));
+}
+PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
+  const std::uint64_t now = detail::now_ns();
+  if (begins) {
+    room = {now, shell->inner_->stall.at(now)};
+    return;
+  }
+  counts->add_room(room, now, shell->inner_->stall);
+  shell->watch_.worker(number, {room.since, now, activity::wait_for_room});
+}
+PENSTOCK_INLINE void engine_worker::rest() noexcept {
+  if (!shell->limits_.may_work(number)) [[unlikely]]
+    shell->limits_.rest(number);
+}
 
 PENSTOCK_INLINE engine_setup::engine_setup() = default;
 PENSTOCK_INLINE engine_setup::engine_setup(const engine_setup&) = default;
 PENSTOCK_INLINE engine_setup::engine_setup(engine_setup&&) noexcept = default;
 PENSTOCK_INLINE engine_setup::~engine_setup() = default;
 
-PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t local_ranks, size_facts facts,
-                                        feed_facts positions) {
+PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t local_ranks,
+                                        const size_facts& known, feed_facts positions) {
   options = given;
+  facts = known;
   if (!options.workers) options.workers = default_workers(local_ranks);
   if (*options.workers != 0) {
     thread_place::check(options.threads);
     const unsigned own = options.threads.processors.size();
     const unsigned there = processors_of_rank(local_ranks);
-    crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
+    facts.crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
   }
-  facts.crowded = crowded;
-  sample_bytes = facts.sample_bytes;
-  latency = facts.latency;
-  settle_ahead(facts);
+  settle_ahead();
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
   positions.first_chunk = sizes.first_chunk();
@@ -82,23 +118,20 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
   grain_slots = sizes.grain(slots);
   grains = sizes.grains(slots, leading.slots_per_block());
-  takes_time = facts.direct && facts.takes_time;
   depth = sizes.depth(slots);
-  in_place = facts.direct;
-  copies = facts.copies;
 }
 
-PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t max_by_bytes = 4096;
+PENSTOCK_INLINE void engine_setup::settle_ahead() {
   if (options.ahead_bytes)
-    options.ahead = facts.sample_bytes == 0 ? max_by_bytes
-                                            : std::clamp<std::uint64_t>(
-                                                  *options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
+    options.ahead =
+        facts.sample_bytes == 0
+            ? tuning::ahead_samples
+            : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, tuning::ahead_samples);
   else if (!options.ahead && facts.latency && *options.workers != 0)
     options.ahead = facts.sample_bytes == 0
                         ? tuning::ahead
                         : std::clamp<std::uint64_t>(tuning::ahead_bytes / facts.sample_bytes, tuning::ahead,
-                                                    max_by_bytes);
+                                                    tuning::ahead_samples);
   else if (!options.ahead)
     options.ahead = 0;
 }
@@ -114,14 +147,14 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
                        (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
                            setup_.grain_slots)),
       ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_,
-            setup_.crowded ? 0 : static_cast<unsigned>(tuning::spins), delivery),
+            setup_.facts.crowded ? 0 : static_cast<unsigned>(tuning::spins), delivery),
       stop_(ring_.stop_state()),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
-      budget_(setup_.batches_per_block, setup_.takes_time),
+      budget_(setup_.batches_per_block, setup_.facts.direct && setup_.facts.takes_time),
       room_(setup_.batches_per_block == 1 ? 1
                                           : detail::to_size(std::min<std::uint64_t>(
                                                 setup_.batches_per_block, leading_.steps_per_epoch()))),
-      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
+      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.facts.direct, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
@@ -142,19 +175,6 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     inner_->counts[i].follow_stages(setup_.stages.size());
     engine_worker* const w = calls_->make_worker();
     inner_->workers.push_back(w);
-    w->on_grain = [](ring_work& work, std::uint64_t s, std::uint64_t grain) noexcept {
-      auto& me = static_cast<engine_worker&>(work);
-      me.shell->evaluate(me, s, grain);
-    };
-    w->on_block = [](ring_work& work, std::uint64_t s) noexcept {
-      auto& me = static_cast<engine_worker&>(work);
-      me.shell->finish(me, s);
-    };
-    w->on_wait = [](ring_work& work, bool begins) noexcept {
-      auto& me = static_cast<engine_worker&>(work);
-      me.shell->waiting(me, begins);
-    };
-    w->limits = &limits_;
     w->shell = this;
     w->counts = &inner_->counts[i];
     w->costs.resize(setup_.stages.size());
@@ -193,21 +213,23 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t rows =
       std::min(limits_.ahead(), read_ahead::max_rows_ahead) + slots * (ring_blocks() + 2) + 128;
   // Large samples go in parts, side by side: five have room, up to 1 GiB.
-  const std::uint64_t maximum =
-      setup_.latency ? std::clamp<std::uint64_t>(5 * setup_.sample_bytes, 256_MiB, 1_GiB) : 256_MiB;
+  const std::uint64_t maximum = setup_.facts.latency
+                                    ? std::clamp<std::uint64_t>(5 * setup_.facts.sample_bytes, 256_MiB, 1_GiB)
+                                    : 256_MiB;
   std::uint64_t bytes = 64_MiB;
   if (setup_.options.ahead_bytes)
     bytes = *setup_.options.ahead_bytes;
-  else if (setup_.sample_bytes != 0)
-    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * rows, 8_MiB, maximum);
+  else if (setup_.facts.sample_bytes != 0)
+    bytes = std::clamp<std::uint64_t>(setup_.facts.sample_bytes / 4 * 5 * rows, 8_MiB, maximum);
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
-  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
-  if (!requests.max_coalesced && setup_.latency)  // in a few requests
+  const std::uint64_t ahead =
+      setup_.facts.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
+  if (!requests.max_coalesced && setup_.facts.latency)  // in a few requests
     requests.max_coalesced = std::clamp<std::uint64_t>(
         (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / tuning::ahead_requests, 64_KiB,
         8_MiB);
-  return {bytes, rows, setup_.latency, requests};
+  return {bytes, rows, setup_.facts.latency, requests};
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
@@ -251,35 +273,29 @@ PENSTOCK_INLINE bool engine_shell::may_open() {
 PENSTOCK_INLINE void engine_shell::shrink() {
   const std::size_t held = inner_->pool.out() - detail::to_size(opened_ - delivered_);
   const std::size_t needed = std::max(limits_.blocks() + inner_->pool.maximum() - ring_.blocks(), held + 1);
-  try {
+  or_stop([&] {
     inner_->pool.see_surplus(needed, [this](block& b) {
       if (calls_->held(b) == 0) return;
       calls_->settle(engine_, b);
       calls_->release(b);
     });
-  } catch (...) {
-    request_stop();
-    throw;
-  }
+  });
 }
 
 PENSTOCK_INLINE void engine_shell::leave_returned(block_pool& pool) {
-  try {
+  or_stop([&] {
     pool.see_free([this](block& b) {
       if (b.transferred) calls_->leave(engine_, b);
     });
-  } catch (...) {
-    request_stop();
-    throw;
-  }
+  });
 }
 
 PENSTOCK_INLINE void engine_shell::open_more() {
   if (limits_.blocks() < ring_.blocks()) shrink();
-  if (setup_.copies) leave_returned(inner_->pool);
+  if (setup_.facts.copies) leave_returned(inner_->pool);
   // Without workers the ring has one block. The device would wait for itself if that were always the same
   // one.
-  const bool rows = setup_.copies && *setup_.options.workers == 0;
+  const bool rows = setup_.facts.copies && *setup_.options.workers == 0;
   while (may_open() && !stopped() && goes_on()) {
     const bool may_make = inner_->pool.made() < inner_->pool.maximum();
     block* b = rows && may_make && room_for_another() ? nullptr : inner_->pool.take();
@@ -309,13 +325,7 @@ PENSTOCK_INLINE void engine_shell::open_more() {
 /// Whether there is one more block to open. An error is reported only after what was opened before it.
 PENSTOCK_INLINE bool engine_shell::goes_on() {
   if (leading_.ready()) return true;
-  if (opened_ != delivered_) return false;
-  try {
-    return leading_.more();
-  } catch (...) {
-    request_stop();
-    throw;
-  }
+  return opened_ == delivered_ && or_stop([this] { return leading_.more(); });
 }
 
 PENSTOCK_INLINE void engine_shell::prepare(block& b) {
@@ -344,7 +354,7 @@ PENSTOCK_INLINE void engine_shell::place(block& b) {
     if (!sizes_known_) expect_blocks();
     sizes_known_ = true;
   }
-  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
+  if (!setup_.facts.direct && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
 }
 
 /// Of the first block: how many more like it there will be.
@@ -368,17 +378,17 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (!wait_for(delivered_)) return nullptr;
   block* const b = inner_->block_of(delivered_++);
   budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
-  warnings_ += b->warnings.load(std::memory_order_relaxed);
+  delivered_counts_.warnings += b->warnings.load(std::memory_order_relaxed);
   inner_->ahead.passed(b->run_row + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   // The first batches of a run take more, and the first chunks are smaller than those to come.
   max_slots_ = std::max(max_slots_, b->slots);
-  const std::uint64_t growth = setup_.in_place ? 1
-                                               : (leading_.slots_per_block() + max_slots_ - 1) /
-                                                     std::max<std::uint64_t>(1, max_slots_);
+  const std::uint64_t growth = setup_.facts.direct ? 1
+                                                   : (leading_.slots_per_block() + max_slots_ - 1) /
+                                                         std::max<std::uint64_t>(1, max_slots_);
   largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
-  if (setup_.copies && setup_.in_place) {
+  if (setup_.facts.copies && setup_.facts.direct) {
     try {
       if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
         std::rethrow_exception(std::exchange(not_sent_, nullptr));
@@ -424,7 +434,7 @@ PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs, bool ends) {
 }
 
 PENSTOCK_INLINE void engine_shell::arrive(block& b) {
-  if (!setup_.copies) return;
+  if (!setup_.facts.copies) return;
   start_copy(b);
   const std::uint64_t begin = watch_.now();
   calls_->end_copy(engine_, b);
@@ -455,17 +465,13 @@ PENSTOCK_INLINE void engine_shell::send_ahead() {
 }
 
 PENSTOCK_INLINE void engine_shell::delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
-  samples_ += samples;
-  bytes_ += bytes;
-  ++batches_;
+  delivered_counts_.samples += samples;
+  delivered_counts_.bytes += bytes;
+  ++delivered_counts_.batches;
 }
 
 PENSTOCK_INLINE run_counters engine_shell::counters() const {
-  run_counters all;
-  all.samples = samples_;
-  all.bytes = bytes_;
-  all.batches = batches_;
-  all.warnings = warnings_;
+  run_counters all = delivered_counts_;
   all.workers = limits_.workers();
   all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
                                            : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
@@ -500,7 +506,7 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->stall.begin(begin);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
+  if (setup_.facts.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
       std::this_thread::yield();
@@ -511,40 +517,6 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
-}
-
-PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
-  const std::uint64_t now = detail::now_ns();
-  if (begins) {
-    w.room = {now, inner_->stall.at(now)};
-    return;
-  }
-  w.counts->add_room(w.room, now, inner_->stall);
-  watch_.worker(w.number, {w.room.since, now, activity::wait_for_room});
-}
-
-PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept {
-  block& b = *inner_->block_of(s);
-  if (setup_.in_place && grain != 0 && grain * b.grain_slots >= b.slots) return;
-  const bool abandoned = abandon_.load(std::memory_order_relaxed);
-  if (abandoned && !setup_.forward) return;
-  const std::uint64_t begin = detail::now_ns();
-  const bool times = watch_.times_all_grains() || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
-  const std::uint64_t samples = calls_->evaluate(engine_, w, b, s, grain, abandoned, times);
-  const std::uint64_t end = detail::now_ns();
-  w.counts->add(samples, end - begin);
-  if (setup_.takes_time) b.work_ns.fetch_add(end - begin, std::memory_order_relaxed);
-  if (times) {
-    calls_->costs(w, w.costs);
-    w.counts->publish(w.costs);
-  }
-  watch_.grain(w.number, std::span(w.costs).first(w.costs.size() - setup_.batch_maps), b,
-               grain * b.grain_slots, b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
-}
-
-PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noexcept {
-  if (setup_.in_place && !abandon_.load(std::memory_order_relaxed))
-    calls_->finish(engine_, w, *inner_->block_of(s));
 }
 
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {

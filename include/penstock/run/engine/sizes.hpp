@@ -10,8 +10,6 @@
 #include <penstock/run/block/column_set.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {

@@ -4,6 +4,7 @@
 #include <penstock/run/engine/sizes.hpp>
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
   if (!facts_.direct || !facts_.plain || facts_.maps_batches || facts_.copies || options_.depth) return 1;
   return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
+      std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, tuning::block_batches));
 }
 
 PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
@@ -23,11 +24,12 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   if (workers == 0) return facts_.copies ? 3 : 2;
   const std::size_t few = std::max<std::size_t>(4, workers + tuning::beyond_workers);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
-  const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
+  const bool small =
+      facts_.sample_bytes != 0 && each <= tuning::crowded_block / std::max<std::uint64_t>(1, slots);
   if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
   // in all about as much as stays in the caches
   const std::uint64_t fit = tuning::crowded_bytes / (each * std::max<std::uint64_t>(1, slots));
-  return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
+  return std::max(few, detail::to_size(std::min({fit, std::uint64_t{16} * workers, tuning::crowded_blocks})));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
@@ -53,8 +55,8 @@ PENSTOCK_INLINE std::uint64_t run_sizes::first_chunk() const noexcept {
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
-  if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
-  if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
+  if (facts_.plain) return std::min(plain_slots(), tuning::chunk_rows);
+  if (facts_.batch_by_chunk) return std::min(facts_.batch_size, tuning::chunk_rows);
   return slots_in(tuning::chunk, tuning::grain_slots, tuning::chunk_slots);
 }
 

@@ -1,26 +1,198 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/evaluation/parts.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/step_cut.hpp>
-#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/placement.hpp>
-#include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/run/feed/selection.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
+/// The order stages after `batch`, type-erased: called once per step.
+class step_orders {
+ public:
+  step_orders() = default;
+  template <class Orders>
+  explicit step_orders(Orders orders)
+      : size_(orders.size()), sample_at_([](const void* chain, position at) {
+          return static_cast<const Orders*>(chain)->sample_at(at);
+        }) {
+    owner_ = shared<const void>(new const Orders(std::move(orders)));
+  }
+
+  [[nodiscard]] bool any() const noexcept { return owner_ != nullptr; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Maps a step after them to the step before them.
+  [[nodiscard]] position sample_at(position after) const { return sample_at_(owner_.get(), after); }
+
+ private:
+  std::uint64_t size_ = 0;
+  position (*sample_at_)(const void*, position) = nullptr;
+  shared<const void> owner_;
+};
+
+/// What a feed knows of its plan.
+struct feed_facts {
+  /// The cut into steps. With `by_sample`, a step is one sample of each rank.
+  cut mine;
+  /// Order stages after `batch`; none with `by_sample`.
+  step_orders after_batch;
+  /// The number given to `steps(n)`.
+  std::optional<std::uint64_t> fixed_steps;
+  /// With `by_sample` and `steps(n)`: batches of an epoch, including those that a skip leaves out.
+  std::uint64_t max_steps = 0;
+  /// With `by_sample`: samples of a chunk, at most.
+  std::uint64_t chunk = 1;
+  /// Samples of the first chunks; 0: as many as of all.
+  std::uint64_t first_chunk = 0;
+  /// Chunks of full size begin where batches do.
+  bool chunks_are_batches = false;
+  /// A `shuffle_buffer` over positions: its capacity and seed.
+  std::uint64_t buffer_capacity = 1, buffer_seed = 0;
+  bool has_buffer = false;
+  bool shard_before_buffer = false;
+  /// After filters, over forward sources, and in loops without batches; see `feed`.
+  bool by_sample = false;
+  /// The number of samples is unknown.
+  bool forward = false;
+  /// A loop without batches or filters: the total delivered to all ranks determines where each rank stands.
+  bool dealt_in_rotation = false;
+  /// The cut, if batches have no fixed number of samples. Of `mine`, only size, world and rank apply then.
+  any_step_cut uneven;
+};
+
+/// The facts of a plan whose sample orders exist. `chunk`: samples per chunk, if there are chunks.
+template <class Plan>
+feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_of<Plan>& orders,
+                           std::uint64_t chunk = 1) {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  feed_facts made;
+  made.chunk = chunk;
+  made.by_sample = !parts::direct;
+  made.forward = parts::forward;
+  made.dealt_in_rotation = parts::dealt_in_rotation;
+  if constexpr (in::template has<steps_tag>)
+    made.fixed_steps = detail::at<in::template place<steps_tag>>(p.stages()).count;
+  if constexpr (parts::has_cursor && !parts::forward) {
+    const auto& buffer = detail::at<in::cursor>(p.stages());
+    made.has_buffer = true;
+    made.shard_before_buffer = parts::shard_before_cursor;
+    made.buffer_capacity = buffer.capacity;
+    made.buffer_seed = buffer.seed;
+  }
+  if constexpr (parts::direct) {
+    const auto& batch = detail::at<in::batch>(p.stages());
+    const world share = world_of(p);
+    if constexpr (parts::facts.uneven) {
+      made.mine = {.size = orders.size(), .world = share.size, .rank = share.rank};
+      made.mine.check();
+      made.uneven = any_step_cut(batch.cut_of(orders, cut_input{.world = share.size,
+                                                                .rank = share.rank,
+                                                                .dataset = p.source().fingerprint(),
+                                                                .samples = p.source().size()}));
+    } else {
+      made.mine = {.size = orders.size(),
+                   .global = batch.global_size(share.size),
+                   .world = share.size,
+                   .rank = share.rank,
+                   .lanes = orders.lanes(),
+                   .policy = batch.at_end};
+      made.mine.check();
+      auto after = detail::chain_of_orders(
+          {made.mine.steps(), nullptr},
+          detail::orders_between<in::batch, in::count>(p.stages(), *options_of(p).seed));
+      if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
+        made.after_batch = step_orders(std::move(after));
+    }
+  } else {
+    if (made.fixed_steps)
+      made.max_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
+    if constexpr (!parts::forward) {
+      const world share = parts::shard_before_choosing ? world_of(p) : world{};
+      made.mine = {.size = orders.size(),
+                   .global = share.size,
+                   .world = share.size,
+                   .rank = share.rank,
+                   // otherwise every world-th position
+                   .lanes = parts::batched || parts::decided ? orders.lanes() : 1,
+                   .policy = tail::pad};  // the last positions go to the first ranks, one each
+      made.mine.check();
+    }
+  }
+  return made;
+}
+
 struct state;
+
+/// Which of `held` elements of a shuffle buffer comes out at place `ordinal` of epoch `epoch`. A pure
+/// function, so that a buffer of positions and a buffer of samples produce the same sequence.
+[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch,
+                                                  std::uint64_t ordinal, std::uint64_t held) noexcept {
+  const std::uint64_t word = mix64(ordinal ^ mix64(epoch ^ mix64(seed)));
+  // The high half of a 32 x 64 bit product: a number below `held` (buffers have fewer than 2^32 elements).
+  return ((word >> 32) * held) >> 32;
+}
+
+/// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next one in its place.
+///
+/// A value type: a run has up to three, including a leading one for the batches it opens and a trailing one
+/// that is the state. Memory: 8 bytes per element.
+class position_buffer {
+ public:
+  position_buffer() = default;
+  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+
+  void begin(std::uint64_t epoch, std::uint64_t size);
+
+  /// Resumes from a state: the ordinals held, and how many have gone in and come out.
+  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+               std::vector<std::uint64_t> held);
+
+  /// Whether a state could be the result of `size` ordinals and `given` draws.
+  [[nodiscard]] bool could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+                                std::vector<std::uint64_t> held) const;
+
+  [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
+
+  /// The next ordinal; there must be one.
+  std::uint64_t next() {
+    const auto drawn = detail::to_size(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const std::uint64_t out = held_[drawn];
+    if (taken_ < size_) {
+      held_[drawn] = taken_++;
+    } else {
+      held_[drawn] = held_.back();
+      held_.pop_back();
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
+  [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
+  [[nodiscard]] std::span<const std::uint64_t> held() const noexcept;
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+
+ private:
+  std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
+  std::vector<std::uint64_t> held_;
+};
 
 /// Decides which positions come next.
 ///
@@ -49,7 +221,6 @@ class feed {
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return facts_.uneven.any() && bound_ != epoch_ ? facts_.uneven.bind(epoch_).steps() : end_;
   }
-  /// Steps of a given epoch.
   [[nodiscard]] std::uint64_t steps_of(std::uint64_t epoch) const {
     return facts_.uneven.any() ? facts_.uneven.bind(epoch).steps() : end_;
   }
@@ -57,7 +228,6 @@ class feed {
   [[nodiscard]] std::uint64_t latest_steps() const {
     return step_ == 0 && bound_ != no_epoch && bound_ + 1 == epoch_ ? now_.steps() : steps_per_epoch();
   }
-  /// Whether the current epoch has no more steps.
   [[nodiscard]] bool at_end() { return step_ >= end_ && is_end(); }
   /// This rank's samples per epoch, before filters; its slots, with steps(n) and after order stages that
   /// follow batch; an equal share if batches have no fixed number of samples. Empty if an epoch has no end or

@@ -4,10 +4,10 @@
 #include <penstock/run/feed/feed.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/run/state.hpp>
 
-#include <utility>
+#include <algorithm>
+#include <exception>
 
 namespace penstock::inline v0_1 {
 
@@ -201,16 +201,12 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t maximum) {
     if (facts_.has_buffer) {
       draw(1, &p);
       p.indices.resize(detail::to_size(batch.first + batch.slots));  // padding has no position
-      for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
-        p.low = std::min(p.low, p.indices[detail::to_size(i)]);
-        p.high = std::max(p.high, p.indices[detail::to_size(i)] + 1);
-      }
+      p.cover_listed(batch.first, batch.valid);
     } else {
       batch.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
                                         whole_.slots)
                             : c.at(at.index);
-      p.low = std::min(p.low, at.index * c.global);
-      p.high = std::max(p.high, at.index * c.global + batch.global);
+      p.cover(at.index * c.global, at.index * c.global + batch.global);
     }
     p.step_first = at.index * c.global;
     p.step_count = batch.global;
@@ -262,14 +258,10 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
     if (batch.valid == 0 && batch.global != 0)
       facts_.uneven.on(facts_.mine.world, 0).bind(epoch_, stop_).list(step_, p.step_indices);
     p.indices.resize(detail::to_size(p.slots));  // padding has no position
-    for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
-      p.low = std::min(p.low, p.indices[detail::to_size(slot)]);
-      p.high = std::max(p.high, p.indices[detail::to_size(slot)] + 1);
-    }
+    p.cover_listed(0, batch.valid);
   } else if (batch.valid != 0) {
     const std::uint64_t first = view.contiguous() ? view.base() : now_.before(step_);
-    p.low = first;
-    p.high = first + (view.contiguous() ? batch.valid : batch.global);
+    p.cover(first, first + (view.contiguous() ? batch.valid : batch.global));
   }
   go_on(1);
 }
@@ -298,18 +290,14 @@ PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
     batch.view = step_view(step_, count, 1, 0, count, count);
-    p.low = step_;
-    p.high = step_ + count;
+    p.cover(step_, step_ + count);
   } else {
     if (p.listed)
       draw(count, &p);
     else
       for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(c.at(step_ + i)[0]);
     p.listed = true;
-    for (const std::uint64_t index : p.indices) {
-      p.low = std::min(p.low, index);
-      p.high = std::max(p.high, index + 1);
-    }
+    p.cover_listed(0, p.indices.size());
   }
   go_on(count);
 }
@@ -399,5 +387,40 @@ PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, placement* into) {
     }
   }
 }
+
+PENSTOCK_INLINE void position_buffer::begin(std::uint64_t epoch, std::uint64_t size) {
+  epoch_ = epoch;
+  size_ = size;
+  taken_ = 0;
+  given_ = 0;
+  held_.clear();
+  const std::uint64_t room = std::min(capacity_, size_);
+  try {
+    held_.reserve(detail::to_size(room));
+  } catch (const std::exception&) {  // too many bytes, or too many for a vector
+    throw out_of_memory(8 * room, "the positions that shuffle_buffer holds",
+                        "give it fewer, or write shuffle, which holds none");
+  }
+  while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
+}
+
+PENSTOCK_INLINE void position_buffer::restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken,
+                                              std::uint64_t given, std::vector<std::uint64_t> held) {
+  epoch_ = epoch;
+  size_ = size;
+  taken_ = taken;
+  given_ = given;
+  held_ = std::move(held);
+}
+
+PENSTOCK_INLINE bool position_buffer::could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+                                                 std::vector<std::uint64_t> held) const {
+  if (given > size || taken > size || taken != given + held.size()) return false;
+  if (held.size() != std::min(capacity_, size - given)) return false;
+  std::sort(held.begin(), held.end());
+  return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
+}
+
+PENSTOCK_INLINE std::span<const std::uint64_t> position_buffer::held() const noexcept { return held_; }
 
 }  // namespace penstock::inline v0_1

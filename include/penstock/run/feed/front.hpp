@@ -7,13 +7,13 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/evaluation/projection.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/selection.hpp>
 
-#include <cstddef>
-#include <cstdint>
+#include <atomic>
+#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -25,13 +25,16 @@
 namespace penstock::inline v0_1 {
 
 /// Takes the next of the numbers that a front saved.
-[[nodiscard]] std::uint64_t take_mark(std::span<const std::uint64_t>& marks);
+[[nodiscard]] inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
+  if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t mark = marks.front();
+  marks = marks.subspan(1);
+  return mark;
+}
 /// Throws if a state has more of them than the fronts took.
-void check_none_left(std::span<const std::uint64_t> marks);
-/// Saves one more.
-void add_mark(std::vector<std::uint64_t>& marks, std::uint64_t mark);
-/// Keeps those of a state.
-void keep_marks(std::vector<std::uint64_t>& kept, std::span<const std::uint64_t> marks);
+inline void check_none_left(std::span<const std::uint64_t> marks) {
+  if (!marks.empty()) throw error(errc::state, "the state has too many places of the source; it was edited");
+}
 
 /// A front that can save its place and return to it.
 template <class T>
@@ -54,8 +57,8 @@ class reader_front {
     requires marking_reader<Reader>
   {
     const source_mark at = reader_.mark();
-    add_mark(marks, at.shard);
-    add_mark(marks, at.sample);
+    marks.push_back(at.shard);
+    marks.push_back(at.sample);
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires marking_reader<Reader>
@@ -93,7 +96,7 @@ class selected_front {
     requires saving_front<Up>
   {
     up_.save(marks);
-    add_mark(marks, which_.mark_at(number_));
+    marks.push_back(which_.mark_at(number_));
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires saving_front<Up>
@@ -137,8 +140,8 @@ class repeat_front {
   void save(std::vector<std::uint64_t>& marks) const
     requires saving_front<Up>
   {
-    add_mark(marks, round_);
-    add_mark(marks, empty_ ? 1 : 0);
+    marks.push_back(round_);
+    marks.push_back(empty_ ? 1 : 0);
     up_.save(marks);
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
@@ -265,6 +268,110 @@ auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
 
 }  // namespace detail
 
+/// The serial front, shared by workers: each takes samples for its chunk when the chunk's turn comes, in the
+/// order of chunks.
+///
+/// Tickets are issued in order, so the worker whose turn it is is running: no deadlock. Once the end is
+/// known, chunks get nothing until another epoch is requested. The items of a chunk are kept with its place
+/// in the ring and reused.
+template <class Front, class Item>
+class serial_front {
+ public:
+  serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
+
+  /// Consumer, while no chunk is being worked on: the next chunk starts its epoch from the beginning, or at
+  /// the place that a front's `save` recorded.
+  void restart(std::span<const std::uint64_t> marks = {}) {
+    begin_at_.assign(marks.begin(), marks.end());
+    epoch_ = no_epoch;
+  }
+  /// Releases all waiters for good; the ring must have been stopped before.
+  void stop() noexcept {
+    next_chunk_.store(stop_mark, std::memory_order_seq_cst);
+    next_chunk_.notify_all();
+  }
+
+  /// Takes up to `maximum` samples for chunk `s` of `epoch`. Returns the items and their number, or null if
+  /// the run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
+  /// called inside a handler when the source throws after n samples; `waited(ns)` reports how long the
+  /// chunk's turn took to come.
+  template <class Ring, class Failed, class Waited>
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t maximum, bool abandoned,
+                                const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
+                                Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
+    const auto mine = static_cast<std::uint32_t>(s % stop_mark);
+    const std::uint64_t begin = detail::now_ns();
+    while (true) {
+      const std::uint32_t seen = next_chunk_.load(std::memory_order_seq_cst);
+      if (r.stopped_for_sure()) return nullptr;
+      if (seen == mine) break;
+      next_chunk_.wait(seen, std::memory_order_seq_cst);
+    }
+    waited(detail::now_ns() - begin);
+    auto& items = items_[static_cast<std::size_t>(s % items_.size())];
+    count = 0;
+    if (!abandoned) {
+      try {
+        if (epoch_ != epoch) {
+          go_to(epoch);
+          epoch_ = epoch;
+          ended_ = false;
+        }
+        if (items.size() < maximum) items.resize(detail::to_size(maximum));
+        while (!ended_ && count < maximum && !r.stopped()) {
+          if (front_.next(items[detail::to_size(count)]))
+            ++count;
+          else
+            ended_ = true;
+        }
+        if constexpr (saves) {
+          if (after != nullptr) {
+            after->clear();
+            front_.save(*after);
+          }
+        }
+      } catch (...) {
+        failed(count);
+        ended_ = true;
+      }
+    }
+    ended = ended_;
+    next_chunk_.store(static_cast<std::uint32_t>((s + 1) % stop_mark), std::memory_order_seq_cst);
+    if (r.stopped_for_sure()) next_chunk_.store(stop_mark, std::memory_order_seq_cst);
+    next_chunk_.notify_all();
+    return &items;
+  }
+
+  /// The reader of the source, which a worker may be using.
+  [[nodiscard]] const auto& reader() const noexcept { return front_.reader(); }
+  /// Whether the front can save its place.
+  static constexpr bool saves = saving_front<Front>;
+
+ private:
+  void go_to(std::uint64_t epoch) {
+    if constexpr (saves) {
+      if (!begin_at_.empty()) {
+        std::vector<std::uint64_t> marks;
+        marks.swap(begin_at_);
+        std::span<const std::uint64_t> rest(marks.data(), marks.size());
+        front_.load(epoch, rest);
+        return check_none_left(rest);
+      }
+    }
+    front_.rewind(epoch);
+  }
+
+  static constexpr std::uint32_t stop_mark = 0xffffffffu;
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  Front front_;
+  std::vector<std::vector<Item>> items_;
+  std::atomic<std::uint32_t> next_chunk_{0};
+  std::vector<std::uint64_t> begin_at_;
+  std::uint64_t epoch_ = no_epoch;
+  bool ended_ = false;
+};
+
 /// The front of a plan over a forward-only source.
 template <class Plan>
 auto make_front(const Plan& p) {
@@ -272,20 +379,6 @@ auto make_front(const Plan& p) {
   using item = typename Plan::source_type::element;
   return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(
       reader_front<reader, item>(connect_source_of(p)), p.stages());
-}
-
-inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
-  if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
-  const std::uint64_t mark = marks.front();
-  marks = marks.subspan(1);
-  return mark;
-}
-inline void check_none_left(std::span<const std::uint64_t> marks) {
-  if (!marks.empty()) throw error(errc::state, "the state has too many places of the source; it was edited");
-}
-inline void add_mark(std::vector<std::uint64_t>& marks, std::uint64_t mark) { marks.push_back(mark); }
-inline void keep_marks(std::vector<std::uint64_t>& kept, std::span<const std::uint64_t> marks) {
-  kept.assign(marks.begin(), marks.end());
 }
 
 }  // namespace penstock::inline v0_1

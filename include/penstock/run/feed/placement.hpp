@@ -5,8 +5,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/cut.hpp>
 
-#include <cstddef>
-#include <cstdint>
+#include <algorithm>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -48,12 +47,21 @@ struct placement {
   std::vector<std::uint64_t> step_indices;
   bool shares_step = false;  // ranks divide a step into batches, rather than deal whole batches
 
-  /// The position index of a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
     if (listed) return indices[detail::to_size(row)];
     std::size_t i = 0;
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
+  }
+  /// Extends [low, high) to the positions [first, end).
+  void cover(std::uint64_t first, std::uint64_t end) noexcept {
+    low = std::min(low, first);
+    high = std::max(high, end);
+  }
+  /// Extends it to the positions of the rows [first, first + count), which are listed.
+  void cover_listed(std::uint64_t first, std::uint64_t count) noexcept {
+    for (std::uint64_t row = first; row < first + count; ++row)
+      cover(indices[detail::to_size(row)], indices[detail::to_size(row)] + 1);
   }
   /// The first position of the last batch's global step.
   [[nodiscard]] std::uint64_t step_index() const noexcept {
@@ -65,7 +73,6 @@ struct placement {
     while (i != batch.valid && index(batch.first + i) != which) ++i;
     return i;
   }
-  /// Binds a chain of orders for the positions here.
   template <class Orders>
   void bind(const Orders& orders, typename Orders::binding& binding) const {
     if (low < high) orders.rebind(binding, epoch, low, high);

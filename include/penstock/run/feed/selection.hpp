@@ -6,11 +6,7 @@
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -23,10 +19,10 @@ namespace penstock::inline v0_1 {
 class selection {
  public:
   selection() = default;
-  explicit selection(item_range kept);
+  explicit selection(item_range kept) : kept_(1, kept) {}
 
   /// Of the elements that pass, keeps only these.
-  void keep(item_range kept);
+  void keep(item_range kept) { kept_.push_back(kept); }
   void deal(std::uint64_t rank, std::uint64_t world) noexcept {
     rank_ = rank;
     world_ = world;
@@ -50,9 +46,16 @@ class selection {
     return verdict::pass;
   }
   /// How many of the first `count` elements pass `look`.
-  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept;
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
+    for (const item_range& one : kept_) count = std::min(count, one.end) - std::min(count, one.first);
+    return count;
+  }
   /// The minimum number of elements from which `count` pass, if so many can.
-  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept;
+  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
+    constexpr std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max();
+    for (const item_range& one : kept_) count = count > maximum - one.first ? maximum : count + one.first;
+    return count;
+  }
   /// Whether this rank gets number `dealt` of the elements that pass.
   [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
     return world_ == 1 || (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
@@ -60,9 +63,13 @@ class selection {
 
   /// What a state records of a single-stage selection whose next element has this number: for `take`, how
   /// many it has passed; for `skip` and `shard`, how many they leave out before the next one.
-  [[nodiscard]] std::uint64_t mark_at(std::uint64_t number) const noexcept;
-  /// The inverse of `mark_at`.
-  [[nodiscard]] std::uint64_t number_at(std::uint64_t mark) const noexcept;
+  [[nodiscard]] std::uint64_t mark_at(std::uint64_t number) const noexcept {
+    if (kept_.empty()) return (world_ + rank_ - number % world_) % world_;
+    const item_range& kept = kept_.front();
+    return kept.first == 0 ? number : kept.first - std::min(number, kept.first);
+  }
+  /// The inverse of `mark_at`, which is its own.
+  [[nodiscard]] std::uint64_t number_at(std::uint64_t mark) const noexcept { return mark_at(mark); }
 
  private:
   std::vector<item_range> kept_;
@@ -76,49 +83,20 @@ namespace detail {
 template <std::size_t First, std::size_t Last, class... Stages>
 selection select_between(const pack<Stages...>& stages) {
   selection all;
-  const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = at<I>(stages);
-    using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (I >= First && I < Last) {
-      if constexpr (part_of_kind<type, shard_tag>)
-        all.deal(stage.share.rank, stage.share.size);
-      else if constexpr (counting_stage<type>)
-        all.keep(stage.kept());
+  std::size_t place = 0;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    const bool within = place >= First && place < Last;
+    if constexpr (part_of_kind<Stage, shard_tag>) {
+      if (within) all.deal(stage.share.rank, stage.share.size);
+    } else if constexpr (counting_stage<Stage>) {
+      if (within) all.keep(stage.kept());
     }
+    ++place;
   };
-  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    (one(std::integral_constant<std::size_t, Is>{}), ...);
-  }(std::index_sequence_for<Stages...>{});
+  stages.apply([&](const Stages&... each) { (one(each), ...); });
   return all;
 }
 
 }  // namespace detail
-
-inline selection::selection(item_range kept) : kept_(1, kept) {}
-
-inline void selection::keep(item_range kept) { kept_.push_back(kept); }
-
-inline std::uint64_t selection::passing(std::uint64_t count) const noexcept {
-  for (const item_range& one : kept_) count = std::min(count, one.end) - std::min(count, one.first);
-  return count;
-}
-
-inline std::uint64_t selection::reaching(std::uint64_t count) const noexcept {
-  constexpr std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max();
-  for (const item_range& one : kept_) count = count > maximum - one.first ? maximum : count + one.first;
-  return count;
-}
-
-inline std::uint64_t selection::mark_at(std::uint64_t number) const noexcept {
-  if (kept_.empty()) return (world_ + rank_ - number % world_) % world_;
-  const item_range& kept = kept_.front();
-  return kept.first == 0 ? number : kept.first - std::min(number, kept.first);
-}
-
-inline std::uint64_t selection::number_at(std::uint64_t mark) const noexcept {
-  if (kept_.empty()) return (world_ + rank_ - mark % world_) % world_;
-  const item_range& kept = kept_.front();
-  return kept.first == 0 ? mark : kept.first - std::min(mark, kept.first);
-}
 
 }  // namespace penstock::inline v0_1

@@ -2,16 +2,9 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/named_split.hpp>
 #include <penstock/source/files/split_files.hpp>
 #include <penstock/source/files/table_marks.hpp>
 #include <penstock/storage/concepts.hpp>
-
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -4,22 +4,13 @@
 #include <penstock/source/files/data_folder.hpp>
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/storage/file_names.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <filesystem>
-#include <initializer_list>
 #include <map>
-#include <optional>
 #include <set>
-#include <span>
-#include <system_error>
 
 namespace penstock::inline v0_1::detail {
 
@@ -75,7 +66,7 @@ PENSTOCK_INLINE std::optional<std::vector<std::string>> saved_shards(const std::
   const std::string path = folder + "/state.json";
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed)) return std::nullopt;
-  try {
+  return in_file(path, [&]() -> std::optional<std::vector<std::string>> {
     const buffer held = read_whole_file(path, 64_MiB, "a list of shards");
     const std::string_view said = text_of(held.view());
     const std::size_t begin = said.find("\"_data_files\"");
@@ -92,10 +83,7 @@ PENSTOCK_INLINE std::optional<std::vector<std::string>> saved_shards(const std::
         throw error(errc::format, {"'", made.back(), "' leads out of the folder"});
     });
     return made;
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  });
 }
 
 // What a folder has that Hugging Face saved, without what an older writing left there; whether all of it is

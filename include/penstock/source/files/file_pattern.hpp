@@ -2,15 +2,7 @@
 #pragma once
 
 #include <penstock/storage/file.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include <penstock/storage/file_names.hpp>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -29,26 +21,28 @@ template <pattern_text Text>
 }
 
 /// The files that a pattern names, in WebDataset's notation: `::` separates patterns.
-[[nodiscard]] file files_of(const std::string& pattern);
-/// The paths of the files that a pattern names.
-[[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
-
-inline file files_of(const std::string& pattern) {
-  if (pattern.find("::") == std::string::npos) return file(pattern);
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
-    const file some(std::string_view(pattern).substr(begin, end - begin));
-    names.insert(names.end(), some.names().begin(), some.names().end());
-    begin = end + 2;
-  }
-  return file(std::move(names));
+[[nodiscard]] inline file files_of(const std::string& pattern) {
+  return pattern.find("::") == std::string::npos ? file(pattern) : file(files::names_of_patterns(pattern));
 }
-
-inline std::vector<std::string> paths_of(const std::string& pattern) {
+/// The paths of the files that a pattern names.
+[[nodiscard]] inline std::vector<std::string> paths_of(const std::string& pattern) {
   const file found = files_of(pattern);
   return std::vector<std::string>(found.names().begin(), found.names().end());
 }
+
+/// Local files as a caller gives them: a pattern, or a list of paths, in which braces are not expanded.
+struct given_paths {
+  std::vector<std::string> names;
+
+  template <pattern_text Text>
+  // NOLINT: implicit
+  given_paths(const Text& pattern) : names(paths_of(to_pattern(pattern))) {}
+  // NOLINT: implicit
+  given_paths(std::vector<std::string> paths) : names(files::listed_names(std::move(paths))) {}
+  given_paths(std::initializer_list<const char*> paths)
+      : given_paths(std::vector<std::string>(paths.begin(), paths.end())) {}
+  given_paths(std::initializer_list<std::string> paths) : given_paths(std::vector<std::string>(paths)) {}
+};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

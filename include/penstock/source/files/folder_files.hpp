@@ -5,10 +5,6 @@
 #include <penstock/core/named_split.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -3,25 +3,64 @@
 
 #include <penstock/source/files/forward_pieces.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
-
 #include <algorithm>
 #include <utility>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+namespace detail {
 
-PENSTOCK_INLINE forward_pieces::forward_pieces(session_view session, std::size_t objects, std::uint64_t ahead)
-    : session_(session),
-      objects_(objects),
-      slots_(session.in_background() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
-  requests_.reserve(slots_.size());
-  if (session.in_background() && session.traits().latency) sizes_.emplace(session, objects);
+PENSTOCK_INLINE size_requests::size_requests(session_view session, std::size_t objects) noexcept
+    : session_(session), objects_(objects) {}
+
+PENSTOCK_INLINE size_requests::~size_requests() {
+  stop();
+  if (thread_.joinable()) thread_.join();
 }
 
-PENSTOCK_INLINE forward_pieces::~forward_pieces() {
-  end();
-  wait_for_all();
+PENSTOCK_INLINE void size_requests::ask_from(std::size_t object) {
+  {
+    const std::lock_guard guard(lock_);
+    if (stopped_ || object >= objects_) return;
+    if (object < from_ || object > next_) next_ = object;  // it has moved elsewhere
+    from_ = object;
+    end_ = std::min(objects_, object + ahead);
+    if (next_ == end_) return;
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+  }
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE void size_requests::forget() noexcept {
+  const std::lock_guard guard(lock_);
+  places_ = {};
+  from_ = next_ = end_ = 0;
+  ++times_forgotten_;
+}
+
+PENSTOCK_INLINE void size_requests::stop() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    stopped_ = true;
+  }
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE void size_requests::work() noexcept {
+  std::unique_lock held(lock_);
+  for (;;) {
+    changed_.wait(held, [this] { return stopped_ || next_ < end_; });
+    if (stopped_) return;
+    const std::size_t object = next_++;
+    const std::uint64_t before = times_forgotten_;
+    held.unlock();
+    answer_type found{state::failed, 0};
+    try {
+      found = {state::known, session_.size(static_cast<object_id>(object))};
+    } catch (...) {  // who reads the object asks again, and gets the error
+    }
+    held.lock();
+    if (before == times_forgotten_) places_[object % ahead] = {object, found};
+  }
 }
 
 PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
@@ -48,22 +87,6 @@ PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
   if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
 }
 
-PENSTOCK_INLINE bytes_view forward_pieces::next() {
-  if (used_) drop_first();
-  if (left_ == 0 && !session_.in_background()) return {};
-  read_ahead();
-  if (left_ == 0) return {};
-  slot& one = at(0);
-  if (session_.in_background())
-    wait_for(one);
-  else
-    session_.read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
-  if (one.failed) std::rethrow_exception(one.failed);
-  left_ -= one.bytes.size();
-  used_ = true;
-  return one.bytes.view();
-}
-
 PENSTOCK_INLINE void forward_pieces::end() noexcept {
   {
     const std::scoped_lock held(mutex_);
@@ -72,12 +95,6 @@ PENSTOCK_INLINE void forward_pieces::end() noexcept {
   changed_.notify_all();
   if (sizes_) sizes_->stop();
   session_.end_reads();
-}
-
-PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
-  std::unique_lock held(mutex_);
-  changed_.wait(held, [&] { return !one.in_flight || ended_; });
-  if (ended_) throw error(errc::stopped, "the run was stopped");
 }
 
 PENSTOCK_INLINE void forward_pieces::wait_for_all() {
@@ -164,4 +181,5 @@ PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::ex
   me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -4,9 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
-#include <span>
-
 namespace penstock::inline v0_1 {
 namespace detail {
 

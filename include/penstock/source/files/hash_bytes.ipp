@@ -6,9 +6,6 @@
 #include <penstock/core/random.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstring>
 
 namespace penstock::inline v0_1::detail {
 

@@ -5,19 +5,9 @@
 #error "penstock/source/files/json_description.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

@@ -2,17 +2,9 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -48,10 +40,16 @@ struct known_files {
 /// `work()`, which reads an object: errors name the file, unless the object has changed, which is the error
 /// then.
 template <class Work>
-void reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
+auto reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
   try {
-    work();
-    session.confirm(object);
+    if constexpr (std::is_void_v<decltype(work())>) {
+      work();
+      session.confirm(object);
+    } else {
+      auto made = work();
+      session.confirm(object);
+      return made;
+    }
   } catch (error& e) {
     session.confirm(object);
     e.in_file(name);

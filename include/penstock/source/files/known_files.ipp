@@ -3,12 +3,9 @@
 
 #include <penstock/source/files/known_files.hpp>
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {

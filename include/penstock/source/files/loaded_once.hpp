@@ -7,9 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstddef>
-#include <mutex>
 #include <span>
 #include <vector>
 

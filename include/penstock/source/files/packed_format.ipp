@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 
 namespace penstock::inline v0_1::detail {
 

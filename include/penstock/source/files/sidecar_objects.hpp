@@ -2,20 +2,12 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {

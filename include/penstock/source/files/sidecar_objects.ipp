@@ -3,10 +3,6 @@
 
 #include <penstock/source/files/sidecar_objects.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE sidecar_objects::~sidecar_objects() = default;

@@ -4,11 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/named_split.hpp>
 
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

@@ -3,18 +3,13 @@
 
 #include <penstock/source/files/split_files.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
 #include <system_error>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/manifest.hpp>
@@ -14,14 +10,6 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// What sources of plain files share: reading them for a plan, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
@@ -47,17 +35,12 @@ void read_each(known_files& files, storage_facts where, session_view session, Re
   constexpr std::size_t distant = 32;
   for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
-    try {
+    reading_object(session, object, names[i], [&] {
       const object_version version = files.versions[i] = session.version(object);
       const file_facts found = read(i, version);
       files.ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
-      session.confirm(object);
       entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(names[i]);
-      throw;
-    }
+    });
   });
   files.shards = manifest(std::move(entries));
 }

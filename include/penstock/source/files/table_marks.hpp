@@ -3,7 +3,6 @@
 
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

@@ -4,14 +4,11 @@
 #include <penstock/source/files/table_marks.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
 #include <set>
 #include <system_error>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/local/output_file.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 /// Unpacked copies of packed files, each with a record of what it is a copy of.
 namespace penstock::inline v0_1 {
@@ -42,16 +33,18 @@ struct copy_record {
 
 /// The folder of a path: "." if it names none.
 [[nodiscard]] std::string folder_of(const std::string& path);
-[[nodiscard]] std::string base_name(const std::string& path);
 
 /// The path of a packed file's copy: beside it, or in a subfolder of `folder` that is named after the packed
 /// file's own folder, so that files with equal names do not collide. The copy's file name does not depend on
 /// where the dataset is.
 [[nodiscard]] std::string copy_path(const std::string& packed, const std::string& folder);
 
+/// Removes temporary files that were left where this file was to be made.
+void remove_leftovers(const std::string& path);
+
 /// Makes a folder and its missing parents. Returns 0 or errno.
 [[nodiscard]] int make_folders(const std::string& path);
-[[nodiscard]] std::string record_path(const std::string& copy);
+[[nodiscard]] inline std::string record_path(const std::string& copy) { return copy + ".record"; }
 
 /// A packed file, in a state.
 struct packed_state {

@@ -4,7 +4,6 @@
 #include <penstock/source/files/unpacked_copy.hpp>
 
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
 #include <dirent.h>
@@ -19,9 +18,9 @@
 #include <cstring>
 #include <memory>
 #include <system_error>
-#include <utility>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+namespace detail {
 
 PENSTOCK_INLINE std::optional<object_version> version_of_file(const std::string& path) noexcept {
   struct stat status {};
@@ -73,7 +72,7 @@ PENSTOCK_INLINE std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-PENSTOCK_INLINE std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+inline std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 PENSTOCK_INLINE std::string copy_path(const std::string& packed, const std::string& folder) {
   constexpr std::string_view ending = ".penstock-unpacked";
@@ -88,6 +87,16 @@ PENSTOCK_INLINE std::string copy_path(const std::string& packed, const std::stri
   return detail::text({folder, "/", part, "/", base_name(packed), ending});
 }
 
+PENSTOCK_INLINE void remove_leftovers(const std::string& path) {
+  const std::string folder = folder_of(path), start = base_name(path) + ".tmp-";
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
+  if (!listed) return;
+  while (const dirent* const entry = ::readdir(listed.get())) {
+    const std::string name(static_cast<const char*>(entry->d_name));
+    if (name.starts_with(start)) ::unlink((folder + "/" + name).c_str());
+  }
+}
+
 PENSTOCK_INLINE int make_folders(const std::string& path) {
   for (std::size_t end = 0; end < path.size();) {
     end = std::min(path.find('/', end + 1), path.size());
@@ -99,8 +108,6 @@ PENSTOCK_INLINE int make_folders(const std::string& path) {
   }
   return 0;
 }
-
-PENSTOCK_INLINE std::string record_path(const std::string& copy) { return copy + ".record"; }
 
 PENSTOCK_INLINE bool copy_is_current(int record, const std::string& copy, const packed_state& packed) {
   std::array<std::byte, copy_record::size> bytes{};
@@ -130,13 +137,7 @@ PENSTOCK_INLINE bool copy_lock::current(const packed_state& packed) const {
 
 PENSTOCK_INLINE void copy_lock::begin() const {
   if (::ftruncate(opened_.get(), 0) != 0) throw failure("write", record_path(copy_));
-  const std::string folder = folder_of(copy_), start = base_name(copy_) + ".tmp-";
-  const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
-  if (!listed) return;
-  while (const dirent* const entry = ::readdir(listed.get())) {
-    const std::string name(static_cast<const char*>(entry->d_name));
-    if (name.starts_with(start)) ::unlink((folder + "/" + name).c_str());
-  }
+  remove_leftovers(copy_);
 }
 
 PENSTOCK_INLINE void copy_lock::finish(const copy_record& record) const {
@@ -157,4 +158,5 @@ PENSTOCK_INLINE error copy_lock::failure(std::string_view doing, const std::stri
       .in_file(path);
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/local/output_file.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 
 /// Files with one value per sample; the layout is in docs/shard_indexes.md.
 namespace penstock::inline v0_1 {
@@ -59,7 +53,13 @@ class values_file {
   [[nodiscard]] static outcome open(const std::string& path);
 
   /// Checks a file's bytes in memory; `path` appears in messages.
-  [[nodiscard]] static outcome over(buffer bytes, std::string path);
+  [[nodiscard]] static outcome over(buffer bytes, std::string path) {
+    std::shared_ptr<values_file> made(new values_file);
+    made->path_ = std::move(path);
+    made->owned_ = std::move(bytes);
+    made->bytes_ = made->owned_.view();
+    return checked(std::move(made));
+  }
 
   values_file(const values_file&) = delete;
   values_file& operator=(const values_file&) = delete;

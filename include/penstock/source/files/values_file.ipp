@@ -3,9 +3,7 @@
 
 #include <penstock/source/files/values_file.hpp>
 
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
-#include <penstock/storage/local/output_file.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,9 +13,9 @@
 #include <cstring>
 #include <initializer_list>
 #include <system_error>
-#include <utility>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+namespace detail {
 
 PENSTOCK_INLINE std::array<std::byte, values_header::size> values_header::bytes() const noexcept {
   std::array<std::byte, size> to{};
@@ -61,14 +59,6 @@ PENSTOCK_INLINE values_file::outcome values_file::open(const std::string& path) 
     made->mapped_ = {static_cast<const std::byte*>(where), size};
     made->bytes_ = made->mapped_;
   }
-  return checked(std::move(made));
-}
-
-PENSTOCK_INLINE values_file::outcome values_file::over(buffer bytes, std::string path) {
-  std::shared_ptr<values_file> made(new values_file);
-  made->path_ = std::move(path);
-  made->owned_ = std::move(bytes);
-  made->bytes_ = made->owned_.view();
   return checked(std::move(made));
 }
 
@@ -183,4 +173,5 @@ PENSTOCK_INLINE void write_values(const std::string& path, values_header header,
   out.commit();
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -5,8 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
-#include <string>
-
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -21,9 +19,8 @@ class making_lock : unmovable {
 
  private:
   [[nodiscard]] bool still_there() const noexcept;
-  void remove_leftovers() const;
 
-  std::string path_, lock_;
+  std::string lock_;
   owned_descriptor opened_;
 };
 

@@ -4,12 +4,9 @@
 #include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -38,9 +35,17 @@ class regular_file : unmovable {
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
 /// file, and `errc::limit`, before anything is read, if it has more than `maximum` bytes; `what` names the
 /// kind of file in the message.
-[[nodiscard]] buffer read_whole_file(const std::string& path,
+[[nodiscard]] buffer read_whole_file(const std::string& given,
                                      std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max(),
                                      std::string_view what = "a file");
+
+/// Whether a relative path stays within the folder it is relative to. A description must not lead to files
+/// outside its folder.
+[[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
+
+/// The largest description of a folder that is read.
+inline constexpr std::uint64_t max_description_bytes = 256_MiB;
+void check_index_size(std::uint64_t bytes);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -3,18 +3,18 @@
 
 #include <penstock/source/files/whole_file.hpp>
 
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/file_names.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <system_error>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+namespace detail {
 
 PENSTOCK_INLINE regular_file::regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
   if (number_ < 0) throw failed("opened");
@@ -71,4 +71,20 @@ PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t m
   return bytes;
 }
 
-}  // namespace penstock::inline v0_1::detail
+PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (path.substr(begin, end - begin) == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+PENSTOCK_INLINE void check_index_size(std::uint64_t bytes) {
+  if (bytes > max_description_bytes)
+    throw error(errc::limit, {"an index of ", bytes, " bytes; the limit is 256 MiB"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -6,18 +6,11 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 
 #include <yaml.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <new>
-#include <string>
-#include <string_view>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/source/joined/plan_reader.hpp>
@@ -387,26 +385,20 @@ template <class First, class... Rest>
 /// Lists element types in a compiler's message.
 template <class... Elements>
 struct elements {};
+template <class First, class... Rest>
+inline constexpr bool same_types = (std::is_same_v<First, Rest> && ...);
 template <class Pack>
 struct elements_of;
 template <class... Plans>
 struct elements_of<pack<Plans...>> {
   using type = elements<std::remove_cvref_t<typename Plans::element>...>;
-  template <class First, class... Rest>
-  static consteval bool all_same() {
-    return (std::is_same_v<First, Rest> && ...);
-  }
-  static constexpr bool same = all_same<std::remove_cvref_t<typename Plans::element>...>();
+  static constexpr bool same = same_types<std::remove_cvref_t<typename Plans::element>...>;
 };
 
-template <class First, class... Rest>
-consteval bool same_types() {
-  return sizeof...(Rest) != 0 && (std::is_same_v<First, Rest> && ...);
-}
 /// Plans of one type become a list: found by number without a branch, and compiled once.
 template <class... Plans>
 [[nodiscard]] auto joined(const pack<Plans...>& plans) {
-  if constexpr (same_types<Plans...>()) {
+  if constexpr (sizeof...(Plans) != 1 && same_types<Plans...>) {
     return plans.apply([](const auto& first, const auto&... rest) {
       using type = std::remove_cvref_t<decltype(first)>;
       return listed_plans<type>(std::vector<type>{first, rest...});

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/cached_form.hpp>
-#include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/storage/session_report.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// The base of `mix`, `zip` and `concat`, and of their readers.
 namespace penstock::inline v0_1::detail {

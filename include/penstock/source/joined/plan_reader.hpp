@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/plan.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
-
-#include <array>
 
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {

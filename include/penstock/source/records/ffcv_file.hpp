@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/record_format.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -4,15 +4,11 @@
 #include <penstock/source/records/ffcv_file.hpp>
 
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
-#include <utility>
+#include <iterator>
 
 // Source: FFCV, ffcv/{types,writer,reader,memory_allocator}.py and ffcv/fields/*.py, version 2 of the format.
 namespace penstock::inline v0_1 {
@@ -91,23 +87,10 @@ struct kind_facts {
   std::size_t size, alignment;  // in a row
 };
 PENSTOCK_INLINE kind_facts facts_of_kind(ffcv_kind kind) noexcept {
-  switch (kind) {
-    case ffcv_kind::real:
-      return {"float64", 8, 8};
-    case ffcv_kind::whole:
-      return {"int64", 8, 8};
-    case ffcv_kind::image:
-      return {"image", 13, 1};
-    case ffcv_kind::bytes:
-      return {"bytes", 16, 1};
-    case ffcv_kind::json:
-      return {"json", 16, 1};
-    case ffcv_kind::array:
-    case ffcv_kind::tensor:
-      return {"ndarray", 8, 8};
-    default:
-      return {"custom", 0, 1};
-  }
+  static constexpr kind_facts all[] = {{"float64", 8, 8}, {"int64", 8, 8}, {"image", 13, 1}, {"bytes", 16, 1},
+                                       {"ndarray", 8, 8}, {"json", 16, 1}, {"ndarray", 8, 8}};
+  const auto number = static_cast<std::size_t>(kind);
+  return number < std::size(all) ? all[number] : kind_facts{"custom", 0, 1};
 }
 
 }  // namespace ffcv_tables

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -36,13 +32,28 @@ class header_reader {
 
   /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
   /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
+    if (count == 0) return {};
+    if (session_.views()) return session_.view(id_, offset, count);
+    if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+    return window_.view().subspan(detail::to_size(offset - begin_), count);
+  }
 
   /// `offset`, or the end if that is nearer.
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
 
  private:
-  void fill(std::uint64_t offset, std::size_t count);
+  void fill(std::uint64_t offset, std::size_t count) {
+    const std::uint64_t end = begin_ + window_.size();
+    const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+    ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+    window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+    begin_ = offset;
+    session_.read(id_, offset, window_.span());
+  }
 
   session_view session_;
   object_id id_;
@@ -52,25 +63,6 @@ class header_reader {
   std::uint64_t ahead_;
   buffer window_;
 };
-
-inline bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
-  if (count == 0) return {};
-  if (session_.views()) return session_.view(id_, offset, count);
-  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(detail::to_size(offset - begin_), count);
-}
-
-inline void header_reader::fill(std::uint64_t offset, std::size_t count) {
-  const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
-  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-  begin_ = offset;
-  session_.read(id_, offset, window_.span());
-}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

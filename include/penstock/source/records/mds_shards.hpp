@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/record_format.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 namespace penstock::inline v0_1 {
+
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
 
 /// A column of an MDS dataset: its name, its encoding as MosaicML writes it ("int", "ndarray:uint8:2,3"), and
 /// the bytes of each of its values; 0 if they differ.
@@ -51,7 +44,10 @@ struct mds_columns {
   std::vector<mds_column> all;
   std::uint32_t head = 0;  ///< bytes before the first value: the sizes of those that differ
 
-  explicit mds_columns(std::vector<mds_column> columns);
+  explicit mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
+    for (const mds_column& one : all)
+      if (one.size == 0) head += 4;
+  }
 };
 
 /// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
@@ -70,7 +66,26 @@ class mds_table {
   }
   [[nodiscard]] std::uint64_t head() const noexcept { return columns_->head; }
   /// Finds where the values of a sample are, by at least its first `head()` bytes, or all there are.
-  void divide(std::uint64_t sample, bytes_view bytes, std::span<value_place> places) const;
+  void divide(std::uint64_t sample, bytes_view bytes, std::span<value_place> places) const {
+    const value_place all = record(sample);
+    const auto refuse = [&](std::uint64_t what) {
+      throw error(errc::format, {"the sample has ", all.size, " bytes, and its columns have ", what,
+                                 ": the shard is damaged, or is not the one that its index describes"});
+    };
+    if (all.size < columns_->head) refuse(columns_->head);
+    std::uint64_t at = columns_->head;
+    const std::byte* sizes = bytes.data();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      std::uint64_t size = columns_->all[i].size;
+      if (size == 0) {
+        size = load_little<std::uint32_t>(sizes);
+        sizes += 4;
+      }
+      places[i] = {all.begin + at, size};
+      at += size;
+    }
+    if (at != all.size) refuse(at);
+  }
   void prefetch(std::uint64_t sample) const noexcept { __builtin_prefetch(begins_.data() + sample); }
 
  private:
@@ -95,6 +110,9 @@ struct mds_opening {
   const mds_kind& kind;
 };
 
+// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
+std::string_view last_part(std::string_view name) noexcept;
+
 /// The shards of an MDS dataset, as part of a plan. A run reads the table of each when it is first used.
 class mds_files : public known_files {
  public:
@@ -102,7 +120,7 @@ class mds_files : public known_files {
 
   /// Throws `errc::argument` if the names of the storage are not those of the index's shards, or the index is
   /// not one that could have been read.
-  mds_files(const mds_opening& opening, storage_facts stored);
+  mds_files(const mds_opening& opening, storage_facts where);
   /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
   [[nodiscard]] const mds_table* load(session_view session, std::size_t shard) const;
 
@@ -111,7 +129,9 @@ class mds_files : public known_files {
     return columns_[columns_of_[shard]].all;
   }
   /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
-  void append_key(std::string& to, std::size_t shard, std::uint64_t sample) const;
+  void append_key(std::string& to, std::size_t shard, std::uint64_t sample) const {
+    append(to, {names_[shard], ":", sample});
+  }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mark_; }
   [[nodiscard]] std::string describe() const;
   static void check_codec(const mds_column& column, std::string_view codec) {

@@ -3,32 +3,15 @@
 
 #include <penstock/source/records/mds_shards.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <utility>
 
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
 namespace penstock::inline v0_1 {
 namespace detail {
-
-// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
-PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
-  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
-  return name.substr(name.rfind('/') + 1);
-}
-
-PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
-  for (const mds_column& one : all)
-    if (one.size == 0) head += 4;
-}
 
 PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view codec) {
   // The encodings that a codec reads: beside `bytes`, whose content only the user knows.
@@ -65,26 +48,9 @@ PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view 
                              "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
 }
 
-PENSTOCK_INLINE void mds_table::divide(std::uint64_t sample, bytes_view bytes,
-                                       std::span<value_place> places) const {
-  const value_place all = record(sample);
-  const auto refuse = [&](std::uint64_t what) {
-    throw error(errc::format, {"the sample has ", all.size, " bytes, and its columns have ", what,
-                               ": the shard is damaged, or is not the one that its index describes"});
-  };
-  if (all.size < columns_->head) refuse(columns_->head);
-  std::uint64_t at = columns_->head;
-  const std::byte* sizes = bytes.data();
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    std::uint64_t size = columns_->all[i].size;
-    if (size == 0) {
-      size = load_little<std::uint32_t>(sizes);
-      sizes += 4;
-    }
-    places[i] = {all.begin + at, size};
-    at += size;
-  }
-  if (at != all.size) refuse(at);
+PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
+  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
+  return name.substr(name.rfind('/') + 1);
 }
 
 PENSTOCK_INLINE mds_files::mds_files(const mds_opening& opening, storage_facts where) : kind_(&opening.kind) {
@@ -124,15 +90,11 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_opening& opening, storage_facts w
 PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size_t shard) const {
   const manifest::shard& said = shards.shards()[shard];
   const object_id object = this->object(shard);
-  const auto number = [](const std::byte* at) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(at[i]) << (8 * i);
-    return value;
-  };
+  const auto number = [](const std::byte* at) { return load_little<std::uint32_t>(at); };
   const auto refuse = [](std::initializer_list<piece> what, std::uint64_t offset) {
     throw error(errc::format, what).at_offset(offset);
   };
-  try {
+  return new mds_table(reading_object(session, object, path(shard), [&] {
     const std::uint64_t size = session.size(object);
     const bool all_said = size == said.bytes;
     if (!all_said) {
@@ -191,17 +153,8 @@ PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size
       throw;
     }
     if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
-    session.confirm(object);
-    return new mds_table(std::move(begins), columns_[columns_of_[shard]]);
-  } catch (error& e) {
-    session.confirm(object);
-    e.in_file(path(shard));
-    throw;
-  }
-}
-
-PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, std::uint64_t sample) const {
-  append(to, {names_[shard], ":", sample});
+    return mds_table(std::move(begins), columns_[columns_of_[shard]]);
+  }));
 }
 
 PENSTOCK_INLINE std::string mds_files::describe() const {

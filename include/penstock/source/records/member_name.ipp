@@ -3,8 +3,6 @@
 
 #include <penstock/source/records/member_name.hpp>
 
-#include <cstddef>
-
 namespace penstock::inline v0_1 {
 namespace detail {
 

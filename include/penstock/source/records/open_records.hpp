@@ -2,13 +2,6 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/loaded_once.hpp>
 #include <penstock/source/files/stored_files.hpp>
@@ -18,17 +11,6 @@
 #include <penstock/source/records/record_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 
@@ -52,15 +34,6 @@ template <class Index>
   }
 }
 
-/// The bytes of values in a file of that size.
-template <class Index>
-[[nodiscard]] std::uint64_t payload_of(const Index& index, std::uint64_t size) {
-  if constexpr (requires { index.payload(); })
-    return index.payload();
-  else
-    return size;
-}
-
 /// The files of a format as part of a plan, with all their indexes.
 template <class Format>
 struct indexed_files : known_files {
@@ -72,7 +45,9 @@ struct indexed_files : known_files {
     read_each(*this, where, session, [&](std::size_t i, object_version version) {
       indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
       const index_type& index = *indexes[i];
-      return file_facts{index.records(), payload_of(index, version.size), mark_of(index)};
+      file_facts found{index.records(), version.size, mark_of(index)};
+      if constexpr (requires { index.payload(); }) found.payload = index.payload();
+      return found;
     });
     for (std::size_t i = 1; i < indexes.size(); ++i)
       if (!(indexes[i]->fields() == fields()))

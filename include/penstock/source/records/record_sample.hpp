@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/record_format.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <limits>
-#include <new>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

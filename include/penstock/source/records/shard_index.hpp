@@ -2,14 +2,8 @@
 #pragma once
 
 #include <penstock/base/prefetch_lines.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
 
 /// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
 /// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.

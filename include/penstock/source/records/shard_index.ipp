@@ -5,11 +5,6 @@
 
 #include <penstock/core/random.hpp>
 
-#include <array>
-#include <bit>
-#include <cstring>
-#include <limits>
-
 namespace penstock::inline v0_1 {
 namespace detail {
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/files/sidecar_objects.hpp>
 #include <penstock/source/records/header_reader.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/records/shard_index.hpp>
@@ -12,11 +8,6 @@
 #include <penstock/source/records/shard_set.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -316,18 +316,9 @@ class shard_sample {
   Worker* worker_;
 };
 
-inline void sample_cursor::add_context(error& e) const {
-  // An offset without a file comes from a codec and counts from the field's first byte.
-  if (e.file().empty() && e.offset() && touched != no_offset) e.within("the field", touched);
-  e.in_file(*url).for_key(tables->key(sample));
-  e.at_offset(touched != no_offset ? touched : tables->offset(first));
-}
-
-inline void wrong_size(std::uint64_t size, std::uint64_t room) {
-  throw error(errc::argument, {"a member of ", size, " bytes was to be read into ", room});
-}
-
-inline void grow(std::vector<spare_member>& spares, std::size_t count) { spares.resize(count); }
-
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/records/shard_sample.ipp>
+#endif

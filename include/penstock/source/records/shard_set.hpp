@@ -116,14 +116,14 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  [[gnu::cold]] shard_set(Storage given, index_rules chosen)
+  shard_set(Storage given, index_rules chosen)
       : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     check_any(where.names().size());
     sidecar_objects near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
   }
-  [[gnu::cold]] shard_set(Storage given, index_rules chosen, manifest known)
+  shard_set(Storage given, index_rules chosen, manifest known)
       : known_shards(std::move(chosen), is_distant(given), calls()), where(std::move(given)) {
     take(facts_of(where), std::move(known));
     if (has_stamps()) return;
@@ -157,7 +157,7 @@ struct shard_set : known_shards {
 class open_indexes {
  public:
   template <storage Storage>
-  [[gnu::cold]] open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
       : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
 
   open_indexes(open_indexes&&) noexcept;

@@ -2,20 +2,12 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/files/forward_pieces.hpp>
 #include <penstock/source/files/packed_format.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -62,17 +62,6 @@ PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view rea
   recognise(reader);
 }
 
-PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
-  const bytes_view head(raw_from_, raw_end_);
-  std::string_view format = kind_->compression(head);
-  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
-  if (!format.empty() && !kind_->is_plain(head)) {
-    packed_ = unpackers_.begin(unpackers_.streams, format);
-    if (packed_ == plain) throw not_unpacked(format, reader);
-  }
-  drained_ = packed_ == plain;
-}
-
 PENSTOCK_INLINE void shard_stream::close() noexcept {
   file_ = {};
   packed_ = plain;
@@ -136,6 +125,17 @@ PENSTOCK_INLINE void shard_stream::drain() {
 PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
   return error(errc::io,
                std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+}
+
+PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
+  const bytes_view head(raw_from_, raw_end_);
+  std::string_view format = kind_->compression(head);
+  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
+  if (!format.empty() && !kind_->is_plain(head)) {
+    packed_ = unpackers_.begin(unpackers_.streams, format);
+    if (packed_ == plain) throw not_unpacked(format, reader);
+  }
+  drained_ = packed_ == plain;
 }
 
 PENSTOCK_INLINE void shard_stream::fill() {

@@ -1,25 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
+#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/forward_pieces.hpp>
-#include <penstock/source/records/shard_sequence.hpp>
 #include <penstock/source/records/shard_stream.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 /// The base of the sources whose shards are read forward, and their reader.
 namespace penstock::inline v0_1::detail {
+
+/// The shards of a plan that are read forward.
+struct stream_shards {
+  stream_shards(std::vector<std::string> given, std::uint64_t maximum, std::uint64_t longest_extension,
+                bool regular, std::string_view source, bool skips_apple_double = true)
+      : names(std::move(given)),
+        used(names.size()),
+        limit(maximum),
+        extension_limit(longest_extension),
+        files(regular),
+        source_name(source),
+        skip_apple_double(skips_apple_double) {
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  }
+
+  std::vector<std::string> names;
+  std::vector<std::atomic<bool>> used;  // by shard: whether it is a pipe that has been read
+  std::uint64_t limit;                  // bytes in a sample
+  std::uint64_t extension_limit;        // bytes in an extension header
+  bool files;                           // whether the shards must be files and not pipes
+  std::string_view source_name;
+  bool skip_apple_double;
+
+  [[nodiscard]] std::string describe() const {
+    return std::string(source_name) + "(" +
+           (names.size() == 1 ? names.front()
+                              : std::to_string(names.size()) + " shards from " + names.front()) +
+           ", read forward)";
+  }
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    penstock::fingerprint mark;
+    // pipes give what files do
+    mark.add(source_name == "webdataset_pipe" ? "webdataset_stream" : source_name, names.size());
+    for (const std::string& name : names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
+    return mark.value();
+  }
+};
+
+/// Shards that are read one after another: which one it is, and how much of it was delivered. It must not be
+/// moved: others refer to its input.
+class shard_sequence {
+ public:
+  shard_sequence(const shard_sequence&) = delete;
+  shard_sequence& operator=(const shard_sequence&) = delete;
+
+  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+
+ protected:
+  /// With `objects`, the shards are those, and otherwise files.
+  shard_sequence(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects,
+                 const stream_kind& kind)
+      : set_(std::move(set)), stored_(objects != nullptr), input_(unpack, objects, kind) {}
+
+  /// Delivers the next sample. `read(url)` reads it from the input, or returns false at the end of the shard;
+  /// `begin()` is called after a shard was opened, `close()` to close it after an error.
+  template <class Begin, class Read, class Close>
+  bool next_of(Begin&& begin, Read&& read, Close&& close) {
+    while (shard_ < set_->names.size()) {
+      const std::string& url = set_->names[shard_];
+      try {
+        if (!open_) {
+          open(url);
+          begin();
+        }
+        if (read(url)) {
+          ++given_;
+          return true;
+        }
+      } catch (error& problem) {
+        shard_ = set_->names.size();
+        problem.in_file(url);
+        if (open_) problem.at_offset(input_.offset());
+        close();
+        throw;
+      }
+      ++shard_;
+      given_ = 0;
+    }
+    return false;
+  }
+  /// Goes to the marked shard, after `rewind`, and past the samples already delivered: `pass()` reads one.
+  template <class Pass>
+  void seek_to(source_mark place, Pass&& pass) {
+    enter(place);
+    while (given_ != place.sample)
+      if (!pass() || shard_ != place.shard) too_few(place);
+  }
+
+  void rewind_shards() noexcept { shard_ = given_ = 0; }
+  void close_input() noexcept {
+    input_.close();
+    open_ = false;
+  }
+  [[nodiscard]] const stream_shards& set() const noexcept { return *set_; }
+  [[nodiscard]] shard_stream& input() noexcept { return input_; }
+  [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
+
+ private:
+  void open(const std::string& url) {
+    if (stored_) {
+      input_.open(shard_, set_->source_name);
+    } else {
+      if (set_->files && shard_stream::is_pipe(url))
+        throw error(errc::argument,
+                    "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
+      input_.open(url, set_->used[shard_], set_->source_name);
+    }
+    open_ = true;
+  }
+  void enter(source_mark place) {
+    const std::uint64_t shards = set_->names.size();
+    if (place.shard > shards || (place.shard == shards && place.sample != 0))
+      throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
+    shard_ = detail::to_size(place.shard);
+  }
+  [[noreturn]] void too_few(source_mark place) const {
+    throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                              " samples that the state counts; it was changed"})
+        .in_file(set_->names[detail::to_size(place.shard)]);
+  }
+
+  shared<stream_shards> set_;
+  bool stored_;
+  std::size_t shard_ = 0;
+  std::uint64_t given_ = 0;  // samples of the current shard delivered so far
+  shard_stream input_;
+  bool open_ = false;
+};
 
 /// Shards that are files, which can seek, or pipes.
 template <bool Files>
@@ -110,7 +231,6 @@ class stream_source : public opens_as_plan<Source> {
   static constexpr bool seekable = Reader::shards_type::seekable;
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
   [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
   [[nodiscard]] reader connect() const { return reader(where_, set_); }
 

@@ -5,11 +5,8 @@
 #error "penstock/source/records/tf_records.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
-#include <penstock/base/prefetch_lines.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/packed_format.hpp>
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/shard_kind.hpp>
@@ -18,15 +15,7 @@
 
 #include <isa-l/crc.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <utility>
 
 /// The records of TFRecord files: a header of 12 bytes (the payload's size, and the checksum of these 8
 /// bytes), the payload, and its checksum.
@@ -128,7 +117,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 /// Makes the index of a file in one pass over the headers of its records.
 [[nodiscard]] inline buffer index_tf_records(session_view session, object_id id, const std::string& name,
                                              std::uint64_t, scan_pace pace, build_options options = {}) {
-  try {
+  return reading_object(session, id, name, [&] {
     const object_version shard = session.version(id);
     header_reader in(session, id, shard.size, pace);
     index_builder builder(true);
@@ -165,42 +154,33 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
     session.confirm(id);
     if (session.version(id) != shard) throw error(errc::io, "the file was changed while its index was built");
     return builder.finish(shard);
-  } catch (error& e) {
-    session.confirm(id);
-    e.in_file(name);
-    throw;
-  }
+  });
 }
 
-/// Compares an index with the headers of the first, the last, and a few other records.
-[[nodiscard]] inline bool agrees_with_tf_records(session_view session, object_id id, const shard_index& index,
-                                                 scan_pace, std::uint64_t) {
-  const std::uint64_t size = index.header().shard_size, records = index.header().samples;
-  if (records == 0) return size == 0;
-  constexpr std::uint64_t places = 6;
+/// Compares an index, which has records, with their headers at so many places and at the beginning.
+[[nodiscard]] inline bool has_tf_headers(session_view session, object_id id, const shard_index& index,
+                                         std::uint64_t places) {
   object_bytes bytes;
   for (std::uint64_t i = 0; i <= places; ++i) {
-    const auto record = static_cast<std::uint32_t>((records - 1) * i / places);
+    const auto record = static_cast<std::uint32_t>((index.header().samples - 1) * i / places);
     const std::uint64_t at = index.offset(record);
     if (at < tf_header_size || index.size(record) < tf_footer_size) return false;
     bytes = session.range(id, at - tf_header_size, tf_header_size, std::move(bytes));
     const tf_header head(bytes);
     if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
   }
-  return index.offset(0) == tf_header_size && index.end(static_cast<std::uint32_t>(records - 1)) == size;
+  return index.offset(0) == tf_header_size;
 }
-
+/// Compares an index with the headers of the first, the last, and a few other records.
+[[nodiscard]] inline bool agrees_with_tf_records(session_view session, object_id id, const shard_index& index,
+                                                 scan_pace, std::uint64_t) {
+  const std::uint64_t size = index.header().shard_size, records = index.header().samples;
+  if (records == 0) return size == 0;
+  return has_tf_headers(session, id, index, 6) && index.end(static_cast<std::uint32_t>(records - 1)) == size;
+}
 /// Compares an index with the headers of the first and the last record.
 [[nodiscard]] inline bool has_tf_ends(session_view session, object_id id, const shard_index& index) {
-  if (index.header().samples == 0) return true;
-  const auto last = static_cast<std::uint32_t>(index.header().samples - 1);
-  object_bytes bytes;
-  for (const std::uint32_t record : {std::uint32_t{0}, last}) {
-    bytes = session.range(id, index.offset(record) - tf_header_size, tf_header_size, std::move(bytes));
-    const tf_header head(bytes);
-    if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
-  }
-  return index.offset(0) == tf_header_size;
+  return index.header().samples == 0 || has_tf_headers(session, id, index, 1);
 }
 
 /// Files of TFRecord.

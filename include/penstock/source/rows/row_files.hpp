@@ -49,7 +49,24 @@ struct row_files : known_files {
   [[nodiscard]] bool swapped(std::size_t shard) const noexcept { return rows[shard].swapped; }
   /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
   /// null.
-  void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
+  void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder) {
+    rows.resize(where.names.size());
+    read_each(*this, where, session, [&](std::size_t i, object_version version) {
+      const auto object = static_cast<object_id>(i);
+      rows[i] = finder.find(finder.format, session, object, version.size);
+      const std::uint64_t hash = hash_of_file(session, object, version.size);
+      return file_facts{rows[i].shape[0], rows[i].shape.elements() * finder.item, hash, hash};
+    });
+    row = wanted != nullptr ? *wanted : rows.front().shape.drop_front();
+    row_bytes = finder.item * row.elements();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (const extents found = rows[i].shape.drop_front(); !(found == row))
+        throw error(errc::shape, {"the rows of ", finder.what, " have shape ", to_string(found), ", and ",
+                                  to_string(row), wanted != nullptr ? " was asked for" : " in ",
+                                  wanted != nullptr ? "" : where.names.front()})
+            .in_file(path(i))
+            .at_offset(rows[i].described);
+  }
 };
 
 template <std::uint64_t... Lengths>
@@ -109,25 +126,5 @@ class array_rows {
   const Files* files_;  // which the reader holds
   bool used_;
 };
-
-inline void row_files::read(storage_facts where, session_view session, const extents* wanted,
-                            const row_finder& finder) {
-  rows.resize(where.names.size());
-  read_each(*this, where, session, [&](std::size_t i, object_version version) {
-    const auto object = static_cast<object_id>(i);
-    rows[i] = finder.find(finder.format, session, object, version.size);
-    const std::uint64_t hash = hash_of_file(session, object, version.size);
-    return file_facts{rows[i].shape[0], rows[i].shape.elements() * finder.item, hash, hash};
-  });
-  row = wanted != nullptr ? *wanted : rows.front().shape.drop_front();
-  row_bytes = finder.item * row.elements();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (const extents found = rows[i].shape.drop_front(); !(found == row))
-      throw error(errc::shape, {"the rows of ", finder.what, " have shape ", to_string(found), ", and ",
-                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
-                                wanted != nullptr ? "" : where.names.front()})
-          .in_file(path(i))
-          .at_offset(rows[i].described);
-}
 
 }  // namespace penstock::inline v0_1::detail

@@ -3,40 +3,48 @@
 
 #include <penstock/source/tables/arrow_batch.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 
 #include <algorithm>
 #include <concepts>
-#include <cstring>
 
 namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+  const arrow_cell found = cell();
+  const arrow_type& type = found.type();
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.is_bytes() ||
+                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
+  if (!has_bytes)
+    throw error(errc::format,
+                {"the column '", type.name, "' is of type ", type.text(),
+                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
+  if (found.is_null())
+    throw error(errc::missing, {"the value of the column '", type.name,
+                                "' is null: leave such samples out with bad_samples, or read it with "
+                                "arrow_value<std::optional<bytes>>"});
+}
 
 PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
   if (file.format == "n") return true;
   if (!file.dictionary.empty() && wanted.dictionary.empty())
     return reads_unchanged(file.dictionary.front(), wanted);
-  const auto children = [&](bool named) {
-    if (file.children.size() != wanted.children.size()) return false;
-    for (std::size_t i = 0; i < file.children.size(); ++i)
-      if ((named && file.children[i].name != wanted.children[i].name) ||
-          !reads_unchanged(file.children[i], wanted.children[i]))
+  const auto children = [](const arrow_type& own, const arrow_type& its, bool named) {
+    if (own.children.size() != its.children.size()) return false;
+    for (std::size_t i = 0; i < own.children.size(); ++i)
+      if ((named && own.children[i].name != its.children[i].name) ||
+          !reads_unchanged(own.children[i], its.children[i]))
         return false;
     return true;
   };
   if (file.is_bytes() && wanted.is_bytes()) return true;
   if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
-      wanted.children.size() == 1) {
-    const arrow_type &own = file.children.front(), &entry = wanted.children.front();
-    if (own.children.size() != entry.children.size()) return false;
-    for (std::size_t i = 0; i < own.children.size(); ++i)
-      if (!reads_unchanged(own.children[i], entry.children[i])) return false;
-    return true;
-  }
-  if (file.is_list() && wanted.is_list()) return children(false);
-  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
+      wanted.children.size() == 1)
+    return children(file.children.front(), wanted.children.front(), false);
+  if (file.is_list() && wanted.is_list()) return children(file, wanted, false);
+  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record)
+    return children(file, wanted, true);
   // Zones, and the digits of decimals, make no difference to where a value lies.
   if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))
     return file.format.substr(0, 3) == wanted.format.substr(0, 3);

@@ -50,4 +50,13 @@ inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
   if (!done.ok()) throw error(code, {"Arrow says: ", arrow_message(done.message())});
 }
 
+/// `work.operator()<Type>()` with the first of the types of which `is.operator()<Type>()` is true; false if
+/// it is none.
+template <class... Types, class Is, class Work>
+bool with_one_of(const Is& is, const Work& work) {
+  bool result = false;
+  (void)((is.template operator()<Types>() && (result = work.template operator()<Types>(), true)) || ...);
+  return result;
+}
+
 }  // namespace penstock::inline v0_1::detail

@@ -4,14 +4,11 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_abi.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/source/tables/arrow_member.hpp>
+#include <penstock/source/tables/arrow_batch.hpp>
 
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
-
-/// The type that a schema of another library describes. Throws errc::argument for one that describes none.
-[[nodiscard]] arrow_type import_arrow_schema(const arrow_abi::schema& given);
 
 /// A batch of another library, and its columns.
 struct imported_batch {
@@ -24,6 +21,9 @@ struct imported_schema {
   arrow_type root;
   std::vector<std::string> leaves;
 };
+
+/// The type that a schema of another library describes. Throws errc::argument for one that describes none.
+[[nodiscard]] arrow_type import_arrow_schema(const arrow_abi::schema& given);
 
 /// Checks what a batch says of its columns, and takes it. Throws errc::argument if it does not fit the
 /// schema.
@@ -67,9 +67,10 @@ class arrow_stream_reader {
   explicit arrow_stream_reader(arrow_stream_maker maker) : maker_(static_cast<arrow_stream_maker&&>(maker)) {}
 
   [[nodiscard]] bool next(arrow_stream_row& e);
-  void rewind();
+  void rewind(std::uint64_t /*epoch*/);
   [[nodiscard]] source_mark mark() const noexcept { return {batches_, row_}; }
-  void seek(source_mark place);
+  /// Reads past the batches and rows already delivered.
+  void seek(std::uint64_t epoch, source_mark place);
 
  private:
   /// Whether there is another batch.

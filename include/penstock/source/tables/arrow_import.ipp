@@ -58,67 +58,36 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
   made.length = static_cast<std::uint64_t>(given.length);
   made.offset = static_cast<std::uint64_t>(given.offset);
   if (type.layout == arrow_layout::other) return made;
-  const auto buffer = [&](std::int64_t i) { return static_cast<const std::byte*>(given.buffers[i]); };
-  std::int64_t wanted = 0;
-  switch (type.layout) {
-    case arrow_layout::nothing:
-      break;
-    case arrow_layout::record:
-    case arrow_layout::fixed_list:
-      wanted = 1;
-      break;
-    case arrow_layout::bytes32:
-    case arrow_layout::bytes64:
-    case arrow_layout::views:
-    case arrow_layout::list_view32:
-    case arrow_layout::list_view64:
-      wanted = 3;
-      break;
-    default:
-      wanted = 2;
-  }
-  const bool views = type.layout == arrow_layout::views;
-  if (views ? given.n_buffers < wanted : given.n_buffers != wanted)
+  using enum arrow_layout;
+  const bool is_views = type.layout == views, is_bytes = type.is_bytes() && !is_views;
+  const bool is_list_view = type.layout == list_view32 || type.layout == list_view64;
+  const std::int64_t wanted = type.layout == nothing                               ? 0
+                              : type.layout == record || type.layout == fixed_list ? 1
+                              : type.is_bytes() || is_list_view                    ? 3
+                                                                                   : 2;
+  if (is_views ? given.n_buffers < wanted : given.n_buffers != wanted)
     refuse("has another number of buffers than its type");
   if (wanted != 0 && given.buffers == nullptr) refuse("has no buffers");
+  const auto buffer = [&](std::int64_t i) { return static_cast<const std::byte*>(given.buffers[i]); };
+  const auto needed = [&](std::int64_t i, std::string_view lack) {
+    if (given.length != 0 && buffer(i) == nullptr) refuse(lack);
+    return buffer(i);
+  };
   if (wanted != 0 && given.null_count != 0) made.validity = buffer(0);
-  const bool empty = given.length == 0;
-  switch (type.layout) {
-    case arrow_layout::fixed:
-    case arrow_layout::bits:
-      made.values = buffer(1);
-      if (!empty && made.values == nullptr && (type.layout == arrow_layout::bits || type.width != 0))
-        refuse("has no values");
-      break;
-    case arrow_layout::bytes32:
-    case arrow_layout::bytes64:
-      made.offsets = buffer(1);
-      made.values = buffer(2);
-      made.bytes = made.values == nullptr ? 0 : std::numeric_limits<std::uint64_t>::max();
-      if (!empty && made.offsets == nullptr) refuse("has no offsets");
-      break;
-    case arrow_layout::list_view32:
-    case arrow_layout::list_view64:
-      made.sizes = buffer(2);
-      if (!empty && made.sizes == nullptr) refuse("has no sizes");
-      [[fallthrough]];
-    case arrow_layout::list32:
-    case arrow_layout::list64:
-      made.offsets = buffer(1);
-      if (!empty && made.offsets == nullptr) refuse("has no offsets");
-      break;
-    case arrow_layout::views: {
-      made.values = buffer(1);
-      if (!empty && made.values == nullptr) refuse("has no values");
-      const auto* const sizes = static_cast<const std::int64_t*>(given.buffers[given.n_buffers - 1]);
-      for (std::int64_t i = 2; i < given.n_buffers - 1; ++i) {
-        if (sizes == nullptr || sizes[i - 2] < 0) refuse("does not say how long its buffers are");
-        made.buffers.emplace_back(buffer(i), static_cast<std::size_t>(sizes[i - 2]));
-      }
-      break;
+  if (is_list_view) made.sizes = needed(2, "has no sizes");
+  if (is_bytes || (type.is_list() && type.layout != fixed_list)) made.offsets = needed(1, "has no offsets");
+  if (is_bytes) {
+    made.values = buffer(2);
+    made.bytes = made.values == nullptr ? 0 : std::numeric_limits<std::uint64_t>::max();
+  } else if (is_views || type.layout == bits || (type.layout == fixed && type.width != 0)) {
+    made.values = needed(1, "has no values");
+  }
+  if (is_views) {
+    const auto* const sizes = static_cast<const std::int64_t*>(given.buffers[given.n_buffers - 1]);
+    for (std::int64_t i = 2; i < given.n_buffers - 1; ++i) {
+      if (sizes == nullptr || sizes[i - 2] < 0) refuse("does not say how long its buffers are");
+      made.buffers.emplace_back(buffer(i), static_cast<std::size_t>(sizes[i - 2]));
     }
-    default:
-      break;
   }
   if (!type.dictionary.empty()) {
     if (given.dictionary == nullptr) refuse("has no dictionary");
@@ -154,28 +123,33 @@ PENSTOCK_INLINE std::string_view arrow_stream_row::key() const {
   return key_;
 }
 
-PENSTOCK_INLINE void arrow_stream_reader::fail(int code, std::string_view doing) {
-  const char* const said =
-      stream_->get_last_error == nullptr ? nullptr : stream_->get_last_error(stream_.get());
-  const std::string why =
-      said != nullptr && *said != '\0' ? said : std::error_code(code, std::generic_category()).message();
-  ended_ = true;
-  throw error(errc::io, {"the stream failed to give its ", doing, ": ", why});
+PENSTOCK_INLINE bool arrow_stream_reader::next(arrow_stream_row& e) {
+  while (!batch_ || row_ == batch_->root.length)
+    if (!next_batch()) return false;
+  if (e.batch_ != batch_) {
+    e.batch_ = batch_;
+    e.schema_ = schema_;
+  }
+  e.at_ = {batches_, row_++};
+  return true;
 }
 
-PENSTOCK_INLINE void arrow_stream_reader::begin() {
-  maker_.make(maker_.kept.get(), stream_.get());
-  if (stream_.empty() || stream_->get_schema == nullptr || stream_->get_next == nullptr)
-    bad_arrow(
-        {"the stream was released already, or used by another reader: give arrow_stream one that was not, "
-         "or a function that makes one"});
-  started_ = true;
-  arrow_abi::held<arrow_abi::schema> said;
-  if (const int code = stream_->get_schema(stream_.get(), said.get()); code != 0) fail(code, "schema");
-  shared<imported_schema> made(new imported_schema);
-  made->root = import_arrow_schema(*said);
-  made->leaves = arrow_leaf_names(made->root);
-  schema_ = std::move(made);
+PENSTOCK_INLINE void arrow_stream_reader::rewind(std::uint64_t /*epoch*/) {
+  if (!started_) return;
+  stream_ = {};
+  batch_ = nullptr;
+  batches_ = row_ = 0;
+  started_ = ended_ = false;
+}
+
+PENSTOCK_INLINE void arrow_stream_reader::seek(std::uint64_t epoch, source_mark place) {
+  rewind(epoch);
+  while (batches_ != place.shard || !batch_)
+    if (!next_batch()) break;
+  if (!batch_ ? place != source_mark{batches_, 0} : place.sample > batch_->root.length)
+    throw error(errc::state, {"the stream has no row ", place.sample, " in a batch ", place.shard,
+                              ", where the state says that a run stopped: it is another stream"});
+  row_ = place.sample;
 }
 
 PENSTOCK_INLINE bool arrow_stream_reader::next_batch() {
@@ -200,33 +174,28 @@ PENSTOCK_INLINE bool arrow_stream_reader::next_batch() {
   return true;
 }
 
-PENSTOCK_INLINE bool arrow_stream_reader::next(arrow_stream_row& e) {
-  while (!batch_ || row_ == batch_->root.length)
-    if (!next_batch()) return false;
-  if (e.batch_ != batch_) {
-    e.batch_ = batch_;
-    e.schema_ = schema_;
-  }
-  e.at_ = {batches_, row_++};
-  return true;
+PENSTOCK_INLINE void arrow_stream_reader::begin() {
+  maker_.make(maker_.kept.get(), stream_.get());
+  if (stream_.empty() || stream_->get_schema == nullptr || stream_->get_next == nullptr)
+    bad_arrow(
+        {"the stream was released already, or used by another reader: give arrow_stream one that was not, "
+         "or a function that makes one"});
+  started_ = true;
+  arrow_abi::held<arrow_abi::schema> said;
+  if (const int code = stream_->get_schema(stream_.get(), said.get()); code != 0) fail(code, "schema");
+  shared<imported_schema> made(new imported_schema);
+  made->root = import_arrow_schema(*said);
+  made->leaves = arrow_leaf_names(made->root);
+  schema_ = std::move(made);
 }
 
-PENSTOCK_INLINE void arrow_stream_reader::rewind() {
-  if (!started_) return;
-  stream_ = {};
-  batch_ = nullptr;
-  batches_ = row_ = 0;
-  started_ = ended_ = false;
-}
-
-PENSTOCK_INLINE void arrow_stream_reader::seek(source_mark place) {
-  rewind();
-  while (batches_ != place.shard || !batch_)
-    if (!next_batch()) break;
-  if (!batch_ ? place != source_mark{batches_, 0} : place.sample > batch_->root.length)
-    throw error(errc::state, {"the stream has no row ", place.sample, " in a batch ", place.shard,
-                              ", where the state says that a run stopped: it is another stream"});
-  row_ = place.sample;
+PENSTOCK_INLINE void arrow_stream_reader::fail(int code, std::string_view doing) {
+  const char* const said =
+      stream_->get_last_error == nullptr ? nullptr : stream_->get_last_error(stream_.get());
+  const std::string why =
+      said != nullptr && *said != '\0' ? said : std::error_code(code, std::generic_category()).message();
+  ended_ = true;
+  throw error(errc::io, {"the stream failed to give its ", doing, ": ", why});
 }
 
 }  // namespace penstock::inline v0_1::detail

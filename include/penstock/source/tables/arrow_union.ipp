@@ -16,9 +16,11 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE bool is_arrow_whole(const arrow_type& type) noexcept {
   return type.format.size() == 1 && std::string_view("csilCSIL").find(type.format) != std::string_view::npos;
 }
+
 PENSTOCK_INLINE bool is_arrow_real(const arrow_type& type) noexcept {
   return type.format == "e" || type.format == "f" || type.format == "g";
 }
+
 PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
   return type.children.size() == 1 && type.format != "+m" && type.is_list();
 }
@@ -172,16 +174,6 @@ PENSTOCK_INLINE void column_union::add(const arrow_type& columns, std::string_vi
   }
 }
 
-PENSTOCK_INLINE void column_union::refuse(const std::string& path, std::string_view name,
-                                          const arrow_type* known, const arrow_type* given) {
-  if (std::ranges::find(conflicts_, path, &column_conflict::column) != conflicts_.end()) return;
-  const auto from = from_.find(path);
-  conflicts_.push_back({path, std::string(from == from_.end() ? first_ : from->second), std::string(name),
-                        known == nullptr ? std::string() : known->text(),
-                        given == nullptr ? std::string() : given->text()});
-}
-
-// Names are looked up in maps, since a schema may have a million of them.
 PENSTOCK_INLINE void column_union::join(arrow_type& known, const arrow_type& given, const std::string& path,
                                         std::string_view name) {
   std::map<std::string, std::size_t, std::less<>> places, own;
@@ -217,6 +209,15 @@ PENSTOCK_INLINE void column_union::join(arrow_type& known, const arrow_type& giv
       from_[below] = name;
     }
   }
+}
+
+PENSTOCK_INLINE void column_union::refuse(const std::string& path, std::string_view name,
+                                          const arrow_type* known, const arrow_type* given) {
+  if (std::ranges::find(conflicts_, path, &column_conflict::column) != conflicts_.end()) return;
+  const auto from = from_.find(path);
+  conflicts_.push_back({path, std::string(from == from_.end() ? first_ : from->second), std::string(name),
+                        known == nullptr ? std::string() : known->text(),
+                        given == nullptr ? std::string() : given->text()});
 }
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void throw_conflict(const column_conflict& one) {

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/source/files/shared_loop.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
 
 namespace penstock::inline v0_1::detail {
+
+class shared_loop;
 
 /// Batches in memory that all workers of a run share, up to a limit of bytes: those used last, and if they
 /// are asked for one after another, the first ones, which are there at the next epoch. Each one is
@@ -50,6 +51,7 @@ class batch_cache {
  private:
   using load_call = const arrow_batch* (*)(void* what, std::size_t which, sharing& help);
   [[nodiscard]] shared<const arrow_batch> get(std::size_t which, load_call load, void* what);
+  // Of an entry that says that it is loading.
   [[nodiscard]] shared<const arrow_batch> load_one(std::size_t which, load_call load, void* what);
 
   struct state;

@@ -3,6 +3,8 @@
 
 #include <penstock/source/tables/batch_cache.hpp>
 
+#include <penstock/source/files/parallel.hpp>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -34,8 +36,8 @@ struct batch_cache::state {
            loads == 1 && 3 * largest <= keep;  // for the one in use, the one being loaded, and this one
   }
   // How soon a batch that is kept may go; the lowest goes first. In sequence it is the last one that was
-  // passed:
-  // the first ones are there at the next epoch, and its memory, which the caches still have, is used again.
+  // passed: the first ones are there at the next epoch, and its memory, which the caches still have, is
+  // used again.
   [[nodiscard]] std::uint64_t rank(std::size_t one, std::size_t which) const noexcept {
     if (one == which || !entries[one].kept) return ~std::uint64_t{0};
     if (in_sequence && one + 1 < which) return which - one;
@@ -61,13 +63,6 @@ PENSTOCK_INLINE batch_cache::batch_cache(std::size_t count, std::uint64_t keep)
     : state_(new state{.keep = keep, .entries = std::vector<state::entry>(count)}) {}
 PENSTOCK_INLINE batch_cache::batch_cache(batch_cache&&) noexcept = default;
 PENSTOCK_INLINE batch_cache::~batch_cache() = default;
-
-PENSTOCK_INLINE shared<const arrow_batch> batch_cache::find(std::size_t which) noexcept {
-  const std::scoped_lock lock(state_->mutex);
-  state::entry& mine = state_->entries[which];
-  mine.last_use = ++state_->uses;
-  return mine.kept;
-}
 
 PENSTOCK_INLINE void batch_cache::sharing::run(shared_loop& loop) {
   state& all = *all_->state_;
@@ -128,7 +123,13 @@ PENSTOCK_INLINE shared<const arrow_batch> batch_cache::get(std::size_t which, lo
   return load_one(which, load, what);
 }
 
-// Of an entry that says that it is loading.
+PENSTOCK_INLINE shared<const arrow_batch> batch_cache::find(std::size_t which) noexcept {
+  const std::scoped_lock lock(state_->mutex);
+  state::entry& mine = state_->entries[which];
+  mine.last_use = ++state_->uses;
+  return mine.kept;
+}
+
 PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t which, load_call load,
                                                                 void* what) {
   state& all = *state_;

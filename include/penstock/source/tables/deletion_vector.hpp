@@ -26,6 +26,9 @@ namespace penstock::inline v0_1::detail {
 /// The name of a file of deletion vectors, from the table's folder: a prefix, and a UUID in Z85.
 [[nodiscard]] std::string deletion_vector_name(std::string_view text);
 
+/// CRC-32 of gzip. Deletion vectors are read once per plan, so that a table would gain nothing.
+[[nodiscard]] std::uint32_t deletion_vector_checksum(bytes_view bytes) noexcept;
+
 /// The bytes of a deletion vector of `size` bytes that a file has at `offset`, as tables of Delta and of
 /// Iceberg have it: the size, the vector, and its CRC-32. The file begins with `magic`. Throws errc::format
 /// for a file that has none of that size there, and errc::checksum.

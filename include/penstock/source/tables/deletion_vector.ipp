@@ -134,8 +134,7 @@ PENSTOCK_INLINE std::string deletion_vector_name(std::string_view text) {
   return name + ".bin";
 }
 
-/// CRC-32 of gzip. Deletion vectors are read once per plan, so that a table would gain nothing.
-[[nodiscard]] PENSTOCK_INLINE std::uint32_t deletion_vector_checksum(bytes_view bytes) noexcept {
+PENSTOCK_INLINE std::uint32_t deletion_vector_checksum(bytes_view bytes) noexcept {
   std::uint32_t sum = 0xffffffff;
   for (const std::byte one : bytes) {
     sum ^= std::to_integer<std::uint32_t>(one);

@@ -25,21 +25,17 @@ namespace penstock::inline v0_1::detail {
 
 /// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
 [[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
-  constexpr int maximum = 200;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size() && depth <= maximum; ++i) {
-    if (quoted && text[i] == '\\')
-      ++i;
-    else if (text[i] == '"')
-      quoted = !quoted;
-    else if (!quoted && (text[i] == '{' || text[i] == '['))
-      ++depth;
-    else if (!quoted && (text[i] == '}' || text[i] == ']'))
-      --depth;
-  }
-  if (depth > maximum) return nlohmann::json::value_t::discarded;
-  return nlohmann::json::parse(text, nullptr, false);
+  using nlohmann::json;
+  bool deep = false;
+  const auto shallow = [&](int depth, json::parse_event_t event, const json&) {
+    constexpr int maximum = 200;
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    deep = deep || (opens && depth >= maximum);
+    return !deep;
+  };
+  json made = json::parse(text, shallow, false);
+  return deep ? json(json::value_t::discarded) : made;
 }
 
 /// Calls `work(action)` for the lines of a file of the log, in their order, until it returns false; returns
@@ -81,33 +77,12 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
   return !scheme.empty() || path.starts_with('/') ? path : name_in_folder(folder, path);
 }
 
-/// Days since 1970 of "2024-03-31"; none for other texts.
-[[nodiscard]] inline std::optional<std::int64_t> delta_day(std::string_view text) {
-  int year = 0;
-  unsigned month = 0, day = 0;
-  const char *at = text.data(), *const end = at + text.size();
-  const auto part = [&](auto& into, char behind) {
-    const auto [next, failed] = std::from_chars(at, end, into);
-    at = next;
-    if (failed != std::errc{}) return false;
-    if (behind == '\0') return at == end;
-    return at != end && *at++ == behind;
-  };
-  if (!part(year, '-') || !part(month, '-') || !part(day, '\0')) return std::nullopt;
-  if (year < static_cast<int>(std::chrono::year::min()) || year > static_cast<int>(std::chrono::year::max()))
-    return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date).time_since_epoch().count();
-}
-
 /// Microseconds since 1970 of "2024-03-31 10:00:00.123456", perhaps with a T and a Z; none for other texts.
 [[nodiscard]] inline std::optional<std::int64_t> delta_time(std::string_view text) {
   if (text.ends_with('Z')) text.remove_suffix(1);
   constexpr std::size_t date = 10, whole = 19;
   if (text.size() < whole || (text[date] != ' ' && text[date] != 'T')) return std::nullopt;
-  const auto day = delta_day(text.substr(0, date));
+  const auto day = days_of_date(text.substr(0, date));
   std::array<int, 3> parts{};
   for (std::size_t i = 0; i < 3; ++i) {
     const char* const at = text.data() + date + 1 + 3 * i;
@@ -158,20 +133,11 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
     return named(std::move(made));
   }
   const auto kind = said.get<std::string>();
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> known{{{"string", "u"},
-                                                                                 {"long", "l"},
-                                                                                 {"integer", "i"},
-                                                                                 {"short", "s"},
-                                                                                 {"byte", "c"},
-                                                                                 {"float", "f"},
-                                                                                 {"double", "g"},
-                                                                                 {"boolean", "b"},
-                                                                                 {"binary", "z"},
-                                                                                 {"date", "tdD"},
-                                                                                 {"timestamp", "tsu:UTC"},
-                                                                                 {"timestamp_ntz", "tsu:"},
-                                                                                 {"void", "n"},
-                                                                                 {"null", "n"}}};
+  constexpr std::pair<std::string_view, std::string_view> known[] = {
+      {"string", "u"}, {"long", "l"},   {"integer", "i"},         {"short", "s"},
+      {"byte", "c"},   {"float", "f"},  {"double", "g"},          {"boolean", "b"},
+      {"binary", "z"}, {"date", "tdD"}, {"timestamp", "tsu:UTC"}, {"timestamp_ntz", "tsu:"},
+      {"void", "n"},   {"null", "n"}};
   for (const auto& [delta, arrow] : known)
     if (kind == delta) return named(arrow_type::of_format(arrow));
   if (kind.starts_with("decimal(") && kind.ends_with(')'))
@@ -341,8 +307,8 @@ struct delta_state {
           value = one.values[keys[i]].get<std::string>();
         if (value && value->empty()) value.reset();  // as Delta has it
         if (value && made.part_types[i].format.starts_with('t')) {
-          auto number = made.part_types[i].format == "tdD" ? delta_day(*value) : delta_time(*value);
-          if (const auto day = delta_day(*value); !number && day)  // of a column that was a date before
+          auto number = made.part_types[i].format == "tdD" ? days_of_date(*value) : delta_time(*value);
+          if (const auto day = days_of_date(*value); !number && day)  // of a column that was a date before
             number = *day * std::int64_t{86'400'000'000};
           if (number) value = std::to_string(*number);
         }

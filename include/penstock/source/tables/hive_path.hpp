@@ -6,7 +6,9 @@
 #include <penstock/core/compiled.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
@@ -28,6 +30,9 @@ struct hive_part {
 /// Source: Apache Hive's partitions, as Spark and Arrow write them.
 [[nodiscard]] std::vector<hive_part> hive_parts(std::string_view path);
 
+/// Days since 1970 of a year, a month and a day, as "2024-03-31"; none for other texts.
+[[nodiscard]] std::optional<std::int64_t> days_of_date(std::string_view text);
+
 /// Columns that have one value per file, such as those that the folders of some paths are.
 class hive_columns {
  public:
@@ -43,8 +48,7 @@ class hive_columns {
   hive_columns& operator=(hive_columns&&) noexcept = default;
 
   /// Gives a column the type that it has in files, too: whole numbers of 64 bits, double, bool, dates or
-  /// texts.
-  /// Throws errc::format for another type, and for a value that is none of it.
+  /// texts. Throws errc::format for another type, and for a value that is none of it.
   void give_type(std::size_t i, const arrow_type& stored);
   /// Throws errc::format, with both values, if a row of a file's own column has another value than `i` has.
   void check_equal(std::size_t file, std::size_t i, const arrow_leaf& stored, std::uint64_t rows) const;

@@ -52,40 +52,34 @@ PENSTOCK_INLINE std::vector<hive_part> hive_parts(std::string_view path) {
   return found;
 }
 
-PENSTOCK_INLINE std::optional<std::int64_t> hive_number(const std::string& text) noexcept {
-  std::int64_t value = 0;
+/// The number that a text is, all of it; none for other texts.
+template <class Number>
+[[nodiscard]] std::optional<Number> hive_number(std::string_view text) noexcept {
+  Number value = 0;
   const char* const end = text.data() + text.size();
   const auto [behind, failed] = std::from_chars(text.data(), end, value);
   if (text.empty() || failed != std::errc{} || behind != end) return std::nullopt;
   return value;
 }
 
-PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
-  std::vector<hive_part> first;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    in_file(paths[i], [&] {
-      std::vector<hive_part> parts = hive_parts(paths[i]);
-      if (i == 0) first = parts;
-      if (!std::ranges::equal(parts, first, {}, &hive_part::column, &hive_part::column))
-        throw error(errc::format, {"the folders of the path say what ", parts.size(),
-                                   " columns are, and not the same as those of '", paths.front(), "'"});
-      texts_.emplace_back();
-      for (hive_part& one : parts) texts_.back().push_back(std::move(one.value));
-    });
-  }
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const bool numbers =
-        std::ranges::all_of(texts_, [&](const auto& file) { return !file[i] || hive_number(*file[i]); });
-    types_.push_back(arrow_type::of_format(numbers ? "l" : "u"));
-    types_.back().name = first[i].column;
-  }
-  keep_values();
-}
-
-PENSTOCK_INLINE hive_columns::hive_columns(std::vector<arrow_type> types,
-                                           std::vector<std::vector<std::optional<std::string>>> values)
-    : types_(std::move(types)), texts_(std::move(values)) {
-  keep_values();
+PENSTOCK_INLINE std::optional<std::int64_t> days_of_date(std::string_view text) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  const char *at = text.data(), *const end = at + text.size();
+  const auto part = [&](auto& into, char behind) {
+    const auto [next, failed] = std::from_chars(at, end, into);
+    at = next;
+    if (failed != std::errc{}) return false;
+    if (behind == '\0') return at == end;
+    return at != end && *at++ == behind;
+  };
+  if (!part(year, '-') || !part(month, '-') || !part(day, '\0')) return std::nullopt;
+  if (year < static_cast<int>(std::chrono::year::min()) || year > static_cast<int>(std::chrono::year::max()))
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch().count();
 }
 
 // The two's complement of a decimal, with its first byte first: "-1.25", "1E-3". Digits behind the point that
@@ -98,9 +92,9 @@ PENSTOCK_INLINE bool decimal_value(const arrow_type& type, std::string_view text
   std::int64_t exponent = 0;
   if (const std::size_t e = text.find_first_of("eE"); e != text.npos) {
     const std::size_t begin = e + (text.substr(e + 1).starts_with('+') ? 2 : 1);
-    const char* const end = text.data() + text.size();
-    const auto [behind, failed] = std::from_chars(text.data() + std::min(begin, text.size()), end, exponent);
-    if (failed != std::errc{} || behind != end) return false;
+    const auto said = hive_number<std::int64_t>(text.substr(std::min(begin, text.size())));
+    if (!said) return false;
+    exponent = *said;
     text = text.substr(0, e);
   }
   std::string whole(text);
@@ -141,30 +135,13 @@ PENSTOCK_INLINE bool decimal_value(const arrow_type& type, std::string_view text
   return true;
 }
 
-template <class Real>
-[[nodiscard]] std::optional<Real> hive_real(std::string_view text) noexcept {
-  Real value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [behind, failed] = std::from_chars(text.data(), end, value);
-  if (text.empty() || failed != std::errc{} || behind != end) return std::nullopt;
-  return value;
-}
 // Days since 1970, as a number or as "2024-01-31".
-PENSTOCK_INLINE std::optional<std::int64_t> hive_days(const std::string& text) noexcept {
-  if (const auto days = hive_number(text)) return days;
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return std::nullopt;
-  const auto part = [&](std::size_t at, std::size_t count) {
-    unsigned value = 0;
-    const char* const end = text.data() + at + count;
-    return std::from_chars(text.data() + at, end, value).ptr == end ? std::optional(value) : std::nullopt;
-  };
-  const auto year = part(0, 4), month = part(5, 2), day = part(8, 2);
-  if (!year || !month || !day) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
-                                         std::chrono::month(*month), std::chrono::day(*day)};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date).time_since_epoch().count();
+PENSTOCK_INLINE std::optional<std::int64_t> hive_days(std::string_view text) {
+  if (const auto days = hive_number<std::int64_t>(text)) return days;
+  const bool is_date = text.size() == 10 && text[0] != '-' && text[4] == '-' && text[7] == '-';
+  return is_date ? days_of_date(text) : std::nullopt;
 }
+
 PENSTOCK_INLINE std::string hive_date(std::int64_t days) {
   const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(days))};
   const auto padded = [](auto value, std::size_t digits) {
@@ -195,12 +172,12 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     const bool yes = text == "true" || text == "True";
     good = (yes || text == "false" || text == "False") && keep(static_cast<std::uint8_t>(yes));
   } else if (type.format == "g") {
-    if (const auto real = hive_real<double>(text)) good = keep(*real);
+    if (const auto real = hive_number<double>(text)) good = keep(*real);
   } else if (type.format == "f") {
-    if (const auto real = hive_real<float>(text)) good = keep(*real);
+    if (const auto real = hive_number<float>(text)) good = keep(*real);
   } else if (type.format.starts_with("d:")) {
     good = decimal_value(type, text, room);
-  } else if (const auto value = type.format == "tdD" ? hive_days(text) : hive_number(text);
+  } else if (const auto value = type.format == "tdD" ? hive_days(text) : hive_number<std::int64_t>(text);
              value && (type.number != arrow_number::none || type.format == "tdD")) {
     const auto keep_as = [&]<class T>(T) {
       return type.width == sizeof(T) && std::in_range<T>(*value) && keep(static_cast<T>(*value));
@@ -213,6 +190,65 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     throw error(errc::format, {"the column '", type.name, "' of type ", type.text(), " has a file's value '",
                                text, "', which is none"});
   return room;
+}
+
+// With all digits, so that numbers that differ look different.
+PENSTOCK_INLINE std::string real_text(double value) {
+  std::array<char, 40> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
+
+PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
+  if (cell.is_null()) return "null";
+  if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
+  if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
+  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
+  const arrow_whole whole = whole_arrow_number(cell);
+  const auto value = static_cast<std::int64_t>(whole.bits);
+  if (cell.type().format == "tdD") return hive_date(value);
+  return whole.negative ? std::to_string(value) : std::to_string(whole.bits);
+}
+
+PENSTOCK_INLINE bool same_hive_value(const arrow_cell& a, const arrow_cell& b) {
+  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
+  if (a.type().layout == arrow_layout::bits) return a.bit() == b.bit();
+  if (a.type().number == arrow_number::none) return text_of(a.bytes()) == text_of(b.bytes());
+  if (b.type().number == arrow_number::float64 || b.type().number == arrow_number::float32) {
+    const double first = real_arrow_number(a, sizeof(double)), second = real_arrow_number(b, sizeof(double));
+    if (std::isnan(first) || std::isnan(second)) return std::isnan(first) && std::isnan(second);
+    return !(first < second) && !(first > second);
+  }
+  const arrow_whole first = whole_arrow_number(a), second = whole_arrow_number(b);
+  return first.bits == second.bits && first.negative == second.negative;
+}
+
+PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
+  std::vector<hive_part> first;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    in_file(paths[i], [&] {
+      std::vector<hive_part> parts = hive_parts(paths[i]);
+      if (i == 0) first = parts;
+      if (!std::ranges::equal(parts, first, {}, &hive_part::column, &hive_part::column))
+        throw error(errc::format, {"the folders of the path say what ", parts.size(),
+                                   " columns are, and not the same as those of '", paths.front(), "'"});
+      texts_.emplace_back();
+      for (hive_part& one : parts) texts_.back().push_back(std::move(one.value));
+    });
+  }
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const bool numbers = std::ranges::all_of(
+        texts_, [&](const auto& file) { return !file[i] || hive_number<std::int64_t>(*file[i]); });
+    types_.push_back(arrow_type::of_format(numbers ? "l" : "u"));
+    types_.back().name = first[i].column;
+  }
+  keep_values();
+}
+
+PENSTOCK_INLINE hive_columns::hive_columns(std::vector<arrow_type> types,
+                                           std::vector<std::vector<std::optional<std::string>>> values)
+    : types_(std::move(types)), texts_(std::move(values)) {
+  keep_values();
 }
 
 PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& stored) {
@@ -244,36 +280,6 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   keep_values();
 }
 
-// With all digits, so that numbers that differ look different.
-PENSTOCK_INLINE std::string real_text(double value) {
-  std::array<char, 40> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  return {digits.data(), end};
-}
-PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
-  if (cell.is_null()) return "null";
-  if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
-  if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
-  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
-  const arrow_whole whole = whole_arrow_number(cell);
-  const auto value = static_cast<std::int64_t>(whole.bits);
-  if (cell.type().format == "tdD") return hive_date(value);
-  return whole.negative ? std::to_string(value) : std::to_string(whole.bits);
-}
-
-PENSTOCK_INLINE bool same_hive_value(const arrow_cell& a, const arrow_cell& b) {
-  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
-  if (a.type().layout == arrow_layout::bits) return a.bit() == b.bit();
-  if (a.type().number == arrow_number::none) return text_of(a.bytes()) == text_of(b.bytes());
-  if (b.type().number == arrow_number::float64 || b.type().number == arrow_number::float32) {
-    const double first = real_arrow_number(a, sizeof(double)), second = real_arrow_number(b, sizeof(double));
-    if (std::isnan(first) || std::isnan(second)) return std::isnan(first) && std::isnan(second);
-    return !(first < second) && !(first > second);
-  }
-  const arrow_whole first = whole_arrow_number(a), second = whole_arrow_number(b);
-  return first.bits == second.bits && first.negative == second.negative;
-}
-
 PENSTOCK_INLINE void hive_columns::check_equal(std::size_t file, std::size_t i, const arrow_leaf& stored,
                                                std::uint64_t rows) const {
   const arrow_cell folder(values_[file * types_.size() + i], 0);
@@ -284,6 +290,22 @@ PENSTOCK_INLINE void hive_columns::check_equal(std::size_t file, std::size_t i, 
                                " in a row of the file, and ", hive_cell_text(folder),
                                " by the name of its folder: move the file, or read other columns only"});
   }
+}
+
+PENSTOCK_INLINE std::uint64_t hive_columns::mark(std::size_t file) const noexcept {
+  std::uint64_t made = 0;
+  for (const auto& one : texts_[file]) made = mix64(made ^ (one ? hash_bytes(1, bytes_of(*one)) : 0));
+  return made;
+}
+
+PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t i, std::uint64_t rows,
+                                                  const std::byte* numbers) const {
+  arrow_column made;
+  made.type = &types_[i];
+  made.length = rows;
+  made.values = numbers;
+  made.dictionary.push_back(&values_[file * types_.size() + i]);
+  return made;
 }
 
 PENSTOCK_INLINE void hive_columns::keep_values() {
@@ -310,22 +332,6 @@ PENSTOCK_INLINE void hive_columns::keep_values() {
       made.bytes = text ? room.size() - 8 : 0;
       memory_.push_back(std::move(room));
     }
-}
-
-PENSTOCK_INLINE std::uint64_t hive_columns::mark(std::size_t file) const noexcept {
-  std::uint64_t made = 0;
-  for (const auto& one : texts_[file]) made = mix64(made ^ (one ? hash_bytes(1, bytes_of(*one)) : 0));
-  return made;
-}
-
-PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t i, std::uint64_t rows,
-                                                  const std::byte* numbers) const {
-  arrow_column made;
-  made.type = &types_[i];
-  made.length = rows;
-  made.values = numbers;
-  made.dictionary.push_back(&values_[file * types_.size() + i]);
-  return made;
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -2,20 +2,16 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/files/known_files.hpp>
-#include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 #include <penstock/source/tables/ipc_file.hpp>
+#include <penstock/source/tables/table_source.hpp>
 
 namespace penstock::inline v0_1::detail {
 
-/// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
-struct ipc_files : known_files {
+/// The files of a dataset of Arrow IPC, as part of a plan.
+struct ipc_files : table_files {
   std::vector<ipc_file> files;             // by object
   std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
-  std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
-  std::vector<std::string> leaves;         // the columns that are shown, structs replaced by their fields
   arrow_type schema;                       // of all files together
   std::vector<column_conflict> conflicts;  // what cannot be read of it
   /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
@@ -25,26 +21,19 @@ struct ipc_files : known_files {
     std::vector<std::size_t> places;
   };
   std::vector<own_columns> own;  // by object
-  std::uint64_t mark = 0;
 
   /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC. The columns
   /// are those of all files together; see `column_union`.
   ipc_files(storage_facts where, session_view session);
 
-  [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
-  /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
-  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return described("arrow_ipc", files.size(), text({batch_in.size(), " batches"}), fields());
+  }
   /// The columns that are shown, and their types.
   [[nodiscard]] std::vector<const arrow_type*> types() const;
   [[nodiscard]] std::vector<source_field> fields() const;
   /// Only these columns are shown. Throws errc::argument, with those that are there.
   void show(const std::vector<std::string>& names);
-};
-
-/// How many bytes of batches that are not in place are in memory: kept of all, and of one at most.
-struct ipc_limits {
-  std::uint64_t keep, batch;
 };
 
 /// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
@@ -56,7 +45,7 @@ class ipc_batches {
   using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
                                                      std::string_view format);
 
-  ipc_batches(shared<const ipc_files> files, const projection& used, ipc_limits limits, unpack_call unpack);
+  ipc_batches(shared<const ipc_files> files, const projection& used, batch_limits limits, unpack_call unpack);
   ipc_batches(ipc_batches&&) noexcept;
   ~ipc_batches();
 

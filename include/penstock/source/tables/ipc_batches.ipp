@@ -3,13 +3,11 @@
 
 #include <penstock/source/tables/ipc_batches.hpp>
 
-#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/loaded_once.hpp>
-#include <penstock/source/tables/batch_cache.hpp>
 
 #include <algorithm>
 #include <array>
@@ -40,11 +38,10 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
   for (std::size_t i = 0; i < where.names.size(); ++i) {
     const std::string& path = where.names[i];
     const auto object = static_cast<object_id>(i);
-    try {
+    reading_object(session, object, path, [&] {
       const object_version version = session.version(object);
       files.push_back(ipc_file::read(session, object));
       learn_ends(object, ends_of(session, object, version.size));
-      session.confirm(object);
       const ipc_file& file = files.back();
       all.add(file.schema, path);
       std::uint64_t rows = 0;
@@ -57,11 +54,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
         rows_before.push_back(rows);
         rows += one.rows;
       }
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(path);
-      throw;
-    }
+    });
   }
   schema = all.schema();
   conflicts = all.conflicts();
@@ -72,18 +65,6 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
 
-PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t row) const {
-  const std::string_view name = path(shard);
-  return text({name.substr(name.rfind('/') + 1), ":", rows_before[shard] + row});
-}
-PENSTOCK_INLINE std::string ipc_files::describe() const {
-  std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
-                           batch_in.size(), " batches): ", shards.samples(), " rows of "});
-  const std::vector<source_field> all = fields();
-  for (std::size_t i = 0; i < all.size(); ++i)
-    append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
-  return line;
-}
 PENSTOCK_INLINE std::vector<const arrow_type*> ipc_files::types() const {
   const std::vector<std::string> names = arrow_leaf_names(schema);
   std::vector<const arrow_type*> all = arrow_leaf_types(schema);
@@ -103,13 +84,8 @@ PENSTOCK_INLINE void ipc_files::show(const std::vector<std::string>& names) {
   const std::vector<std::string> all = arrow_leaf_names(schema), all_paths = arrow_leaf_paths(schema);
   std::vector<std::string> paths;
   for (const std::string& name : names) {
-    if (find_arrow_leaf(leaves, name) != leaves.size()) {
-      paths.push_back(all_paths[find_arrow_leaf(all, name)]);
-      continue;
-    }
-    std::string there;
-    for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
-    throw error(errc::argument, {"there is no column '", name, "', only ", there});
+    (void)place_of(name);
+    paths.push_back(all_paths[find_arrow_leaf(all, name)]);
   }
   leaves = names;
   own.clear();
@@ -278,10 +254,8 @@ struct ipc_loader {
         break;
       }
       case arrow_layout::list32:
-        offsets(4);
-        break;
       case arrow_layout::list64:
-        offsets(8);
+        offsets(type.layout == arrow_layout::list32 ? 4 : 8);
         break;
       case arrow_layout::list_view32:
       case arrow_layout::list_view64: {
@@ -343,14 +317,14 @@ struct ipc_batches::state {
   std::vector<bool> used;                // by leaf
   std::vector<const arrow_type*> types;  // that the dataset has, by leaf
   std::vector<bool> widens;              // by object: whether a leaf that is used has another type in it
-  ipc_limits limits;
+  batch_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> mapped;
   loaded_once<values> dictionaries;
   batch_cache kept;                         // those that are not shown
   fixed_array<std::atomic<bool>> compared;  // by object
 
-  state(shared<const ipc_files> known, const projection& wanted, ipc_limits maximum, unpack_call call)
+  state(shared<const ipc_files> known, const projection& wanted, batch_limits maximum, unpack_call call)
       : files(std::move(known)),
         limits(maximum),
         unpack(call),
@@ -420,7 +394,7 @@ struct ipc_batches::state {
         const message_header message(session, object, one);
         const auto data = message.header.table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
-        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
+        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.one};
         arrow_batch& batch = made->all[i];
         batch.root = load.column(*type, true);
         batch.owned = std::move(load.owned);
@@ -441,7 +415,8 @@ struct ipc_batches::state {
 
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
-    try {
+    auto made = std::make_unique<arrow_batch>();
+    reading_object(session, object, files->path(shard), [&] {
       if (!compared[object].load(std::memory_order_relaxed)) {
         files->compare(session, shard);
         compared[object].store(true, std::memory_order_relaxed);
@@ -457,9 +432,8 @@ struct ipc_batches::state {
             known.add(file.dictionaries[i], all.all[i].root);
       }
       const message_header message(session, object, place);
-      ipc_loader load{session,      object,     file,           place,       unpack,
-                      &known.parts, &known.ids, message.header, limits.batch};
-      auto made = std::make_unique<arrow_batch>();
+      ipc_loader load{session,      object,     file,           place,     unpack,
+                      &known.parts, &known.ids, message.header, limits.one};
       std::size_t leaf = 0;
       const ipc_files::own_columns& own = files->own[object];
       if (own.places.empty()) {
@@ -476,18 +450,13 @@ struct ipc_batches::state {
       if (widens[object])
         for (std::size_t i = 0; i < used.size(); ++i)
           if (used[i]) widen_leaf(*made, made->leaves[i], *types[i]);
-      session.confirm(object);
-      return made.release();
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(files->path(shard));
-      throw;
-    }
+    });
+    return made.release();
   }
 };
 
 PENSTOCK_INLINE ipc_batches::ipc_batches(shared<const ipc_files> files, const projection& used,
-                                         ipc_limits limits, unpack_call unpack)
+                                         batch_limits limits, unpack_call unpack)
     : state_(new state(std::move(files), used, limits, unpack)) {}
 PENSTOCK_INLINE ipc_batches::ipc_batches(ipc_batches&&) noexcept = default;
 PENSTOCK_INLINE ipc_batches::~ipc_batches() = default;

@@ -50,6 +50,9 @@ struct ipc_file {
 /// The kinds of messages.
 enum class ipc_kind : std::uint8_t { schema = 1, dictionary = 2, batch = 3 };
 
+/// Throws errc::format.
+[[noreturn, gnu::cold]] void bad_ipc(std::initializer_list<piece> what, std::uint64_t offset);
+
 /// A message: its kind, and the table that says the rest.
 struct ipc_message {
   flat_table header;
@@ -61,8 +64,7 @@ struct ipc_message {
   explicit ipc_message(bytes_view metadata);
 };
 
-/// Throws errc::format.
-[[noreturn, gnu::cold]] void bad_ipc(std::initializer_list<piece> what, std::uint64_t offset);
+// Source: Arrow, "Serialization and interprocess communication (IPC)", format/{Message,Schema,File}.fbs.
 
 /// The columns that a schema describes, as the children of a struct.
 [[nodiscard]] arrow_type ipc_schema(const flat_table& schema, std::int16_t version);

@@ -11,181 +11,24 @@
 #include <bit>
 #include <utility>
 
-// Source: Arrow, "Serialization and interprocess communication (IPC)", format/{Message,Schema,File}.fbs.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE const arrow_type* find_dictionary_type(const arrow_type& type, std::int64_t id) noexcept {
+  if (!type.dictionary.empty()) {
+    if (type.dictionary_id == id) return &type.dictionary.front();
+    if (const arrow_type* const found = find_dictionary_type(type.dictionary.front(), id)) return found;
+  }
+  for (const arrow_type& child : type.children)
+    if (const arrow_type* const found = find_dictionary_type(child, id)) return found;
+  return nullptr;
+}
+
+PENSTOCK_INLINE const arrow_type* ipc_file::dictionary_type(std::int64_t id) const noexcept {
+  return find_dictionary_type(schema, id);
+}
 
 PENSTOCK_INLINE void bad_ipc(std::initializer_list<piece> what, std::uint64_t offset) {
   throw error(errc::format, what).at_offset(offset);
-}
-
-namespace ipc_schemas {
-
-constexpr std::int16_t version_5 = 4;
-constexpr std::size_t deepest = 64;
-
-// By the numbers of the union Type in Schema.fbs.
-PENSTOCK_INLINE std::string format_of(const flat_table& field) {
-  const auto kind = field.number<std::uint8_t>(2);
-  const std::optional<flat_table> said = field.table(3);
-  if (!said) return kind == 1 ? "n" : "";
-  const flat_table& type = *said;
-  const auto unit = [&](std::int16_t otherwise) {
-    constexpr std::string_view units = "smun";
-    const auto which = static_cast<std::uint16_t>(type.number<std::int16_t>(0, otherwise));
-    return which < units.size() ? units[which] : '?';
-  };
-  const auto of_time = [&](std::string_view head, std::int16_t otherwise) {
-    return text({head, unit(otherwise)});
-  };
-  switch (kind) {
-    case 1:
-      return "n";
-    case 2: {
-      const bool has_sign = type.flag(1);
-      switch (type.number<std::int32_t>(0)) {
-        case 8:
-          return has_sign ? "c" : "C";
-        case 16:
-          return has_sign ? "s" : "S";
-        case 32:
-          return has_sign ? "i" : "I";
-        case 64:
-          return has_sign ? "l" : "L";
-        default:
-          return "";
-      }
-    }
-    case 3: {
-      constexpr std::array<std::string_view, 3> real{"e", "f", "g"};
-      const auto precision = static_cast<std::uint16_t>(type.number<std::int16_t>(0));
-      return std::string(precision < real.size() ? real[precision] : "");
-    }
-    case 4:
-      return "z";
-    case 5:
-      return "u";
-    case 6:
-      return "b";
-    case 7: {
-      const auto bits = type.number<std::int32_t>(2, 128);
-      std::string made = text({"d:", type.number<std::int32_t>(0), ",", type.number<std::int32_t>(1)});
-      if (bits != 128) append(made, {",", bits});
-      return made;
-    }
-    case 8:
-      return type.number<std::int16_t>(0, 1) == 0 ? "tdD" : "tdm";
-    case 9:
-      return of_time("tt", 1);
-    case 10:
-      return text({of_time("ts", 0), ":", type.text(1)});
-    case 11: {
-      constexpr std::array<std::string_view, 3> intervals{"tiM", "tiD", "tin"};
-      const auto which = static_cast<std::uint16_t>(type.number<std::int16_t>(0));
-      return std::string(which < intervals.size() ? intervals[which] : "");
-    }
-    case 12:
-      return "+l";
-    case 13:
-      return "+s";
-    case 14:
-      return type.number<std::int16_t>(0) == 0 ? "+us:" : "+ud:";
-    case 15:
-      return text({"w:", type.number<std::int32_t>(0)});
-    case 16:
-      return text({"+w:", type.number<std::int32_t>(0)});
-    case 17:
-      return "+m";
-    case 18:
-      return of_time("tD", 1);
-    case 19:
-      return "Z";
-    case 20:
-      return "U";
-    case 21:
-      return "+L";
-    case 22:
-      return "+r";
-    case 23:
-      return "vz";
-    case 24:
-      return "vu";
-    case 25:
-      return "+vl";
-    case 26:
-      return "+vL";
-    default:
-      return "";
-  }
-}
-
-PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16_t version) noexcept {
-  const std::uint64_t validity = version < version_5 ? 1 : 0;  // unions had one
-  if (format.starts_with("+us")) return 1 + validity;
-  if (format.starts_with("+ud")) return 2 + validity;
-  return 0;  // run_end_encoded
-}
-
-// What damaged metadata, which may use a table or a text many times over, cannot exceed.
-struct budget {
-  std::size_t fields;
-  std::size_t name_bytes = 16 << 20;
-};
-
-PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, std::size_t depth,
-                                 budget& left) {
-  if (depth > deepest)
-    bad_ipc({"the schema's columns are nested deeper than ", deepest, " levels, which is not read"}, 0);
-  const std::string_view name = said.text(0);
-  if (left.fields == 0 || left.name_bytes < name.size())
-    bad_ipc({"the schema has more columns, or longer names, than its bytes can hold: the file is damaged"},
-            0);
-  --left.fields;
-  left.name_bytes -= name.size();
-  arrow_type made = arrow_type::of_format(format_of(said));
-  made.name = name;
-  const bool known = made.layout != arrow_layout::other || made.format.starts_with('+');
-  if (!known)
-    bad_ipc({"the column '", name, "' is of Arrow type number ", said.number<std::uint8_t>(2),
-             made.format.empty() ? "" : ", as ", made.format, ", which is not known"},
-            0);
-  if (made.layout == arrow_layout::other) made.unread_buffers = unread_buffers(made.format, version);
-  const flat_table::vector children = said.list(5, 4);
-  if (made.is_list() && children.size() != 1)
-    bad_ipc({"the list '", name, "' has ", children.size(), " children instead of one"}, 0);
-  for (std::size_t i = 0; i < children.size(); ++i)
-    made.children.push_back(field(children.table(i), version, depth + 1, left));
-  if (const auto encoding = said.table(4)) {
-    std::string_view format = "i";
-    if (const auto type = encoding->table(1)) {
-      const bool has_sign = type->flag(1);
-      const auto bits = type->number<std::int32_t>(0);
-      format = bits == 8    ? (has_sign ? "c" : "C")
-               : bits == 16 ? (has_sign ? "s" : "S")
-               : bits == 32 ? (has_sign ? "i" : "I")
-               : bits == 64 ? (has_sign ? "l" : "L")
-                            : "";
-    }
-    arrow_type numbers = arrow_type::of_format(format);
-    if (numbers.number == arrow_number::none)
-      bad_ipc({"the dictionary of the column '", name, "' is numbered by no whole numbers"}, 0);
-    numbers.name = name;
-    numbers.dictionary_id = encoding->number<std::int64_t>(0);
-    numbers.dictionary.push_back(std::move(made));
-    return numbers;
-  }
-  return made;
-}
-
-}  // namespace ipc_schemas
-
-PENSTOCK_INLINE arrow_type ipc_schema(const flat_table& schema, std::int16_t version) {
-  arrow_type root = arrow_type::of_format("+s");
-  const flat_table::vector fields = schema.list(1, 4);
-  ipc_schemas::budget left{schema.message_size() / 8};  // a field's table has as many bytes at least
-  for (std::size_t i = 0; i < fields.size(); ++i)
-    root.children.push_back(ipc_schemas::field(fields.table(i), version, 1, left));
-  return root;
 }
 
 PENSTOCK_INLINE ipc_message::ipc_message(bytes_view metadata) : header(metadata) {
@@ -196,6 +39,129 @@ PENSTOCK_INLINE ipc_message::ipc_message(bytes_view metadata) : header(metadata)
   const auto found = message.table(2);
   if (!found || body_size < 0) bad_ipc({"the message has no header: the file is damaged"}, 0);
   header = *found;
+}
+
+// Of whole numbers; empty for a width that they do not have.
+PENSTOCK_INLINE std::string_view ipc_format_of_whole(const flat_table& type) {
+  const bool has_sign = type.flag(1);
+  switch (type.number<std::int32_t>(0)) {
+    case 8:
+      return has_sign ? "c" : "C";
+    case 16:
+      return has_sign ? "s" : "S";
+    case 32:
+      return has_sign ? "i" : "I";
+    case 64:
+      return has_sign ? "l" : "L";
+    default:
+      return "";
+  }
+}
+
+// By the numbers of the union Type in Schema.fbs.
+PENSTOCK_INLINE std::string ipc_format_of(const flat_table& field) {
+  constexpr std::string_view without_options[] = {"", "n", "",  "",   "z",  "u",  "b",  "",    "",
+                                                  "", "",  "",  "+l", "+s", "",   "",   "",    "+m",
+                                                  "", "Z", "U", "+L", "+r", "vz", "vu", "+vl", "+vL"};
+  const auto kind = field.number<std::uint8_t>(2);
+  const std::optional<flat_table> said = field.table(3);
+  if (!said) return kind == 1 ? "n" : "";
+  const flat_table& type = *said;
+  // The letter of the type's unit or precision.
+  const auto letter = [&](std::string_view letters, std::int16_t otherwise) {
+    const auto which = static_cast<std::uint16_t>(type.number<std::int16_t>(0, otherwise));
+    return which < letters.size() ? letters.substr(which, 1) : "?";
+  };
+  const auto unit = [&](std::int16_t otherwise) { return letter("smun", otherwise); };
+  switch (kind) {
+    case 2:
+      return std::string(ipc_format_of_whole(type));
+    case 3:
+      return std::string(letter("efg", 0));
+    case 7: {
+      const auto bits = type.number<std::int32_t>(2, 128);
+      std::string made = text({"d:", type.number<std::int32_t>(0), ",", type.number<std::int32_t>(1)});
+      if (bits != 128) append(made, {",", bits});
+      return made;
+    }
+    case 8:
+      return type.number<std::int16_t>(0, 1) == 0 ? "tdD" : "tdm";
+    case 9:
+      return text({"tt", unit(1)});
+    case 10:
+      return text({"ts", unit(0), ":", type.text(1)});
+    case 11:
+      return text({"ti", letter("MDn", 0)});
+    case 14:
+      return type.number<std::int16_t>(0) == 0 ? "+us:" : "+ud:";
+    case 15:
+      return text({"w:", type.number<std::int32_t>(0)});
+    case 16:
+      return text({"+w:", type.number<std::int32_t>(0)});
+    case 18:
+      return text({"tD", unit(1)});
+    default:
+      return kind < std::size(without_options) ? std::string(without_options[kind]) : std::string();
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t ipc_unread_buffers(std::string_view format, std::int16_t version) noexcept {
+  const std::uint64_t validity = version < 4 ? 1 : 0;  // before version 5 unions had one
+  if (format.starts_with("+us")) return 1 + validity;
+  if (format.starts_with("+ud")) return 2 + validity;
+  return 0;  // run_end_encoded
+}
+
+// What damaged metadata, which may use a table or a text many times over, cannot exceed.
+struct ipc_budget {
+  std::size_t fields;
+  std::size_t name_bytes = 16 << 20;
+};
+
+PENSTOCK_INLINE arrow_type ipc_field(const flat_table& said, std::int16_t version, std::size_t depth,
+                                     ipc_budget& left) {
+  constexpr std::size_t deepest = 64;
+  if (depth > deepest)
+    bad_ipc({"the schema's columns are nested deeper than ", deepest, " levels, which is not read"}, 0);
+  const std::string_view name = said.text(0);
+  if (left.fields == 0 || left.name_bytes < name.size())
+    bad_ipc({"the schema has more columns, or longer names, than its bytes can hold: the file is damaged"},
+            0);
+  --left.fields;
+  left.name_bytes -= name.size();
+  arrow_type made = arrow_type::of_format(ipc_format_of(said));
+  made.name = name;
+  const bool known = made.layout != arrow_layout::other || made.format.starts_with('+');
+  if (!known)
+    bad_ipc({"the column '", name, "' is of Arrow type number ", said.number<std::uint8_t>(2),
+             made.format.empty() ? "" : ", as ", made.format, ", which is not known"},
+            0);
+  if (made.layout == arrow_layout::other) made.unread_buffers = ipc_unread_buffers(made.format, version);
+  const flat_table::vector children = said.list(5, 4);
+  if (made.is_list() && children.size() != 1)
+    bad_ipc({"the list '", name, "' has ", children.size(), " children instead of one"}, 0);
+  for (std::size_t i = 0; i < children.size(); ++i)
+    made.children.push_back(ipc_field(children.table(i), version, depth + 1, left));
+  if (const auto encoding = said.table(4)) {
+    const auto type = encoding->table(1);
+    arrow_type numbers = arrow_type::of_format(type ? ipc_format_of_whole(*type) : "i");
+    if (numbers.number == arrow_number::none)
+      bad_ipc({"the dictionary of the column '", name, "' is numbered by no whole numbers"}, 0);
+    numbers.name = name;
+    numbers.dictionary_id = encoding->number<std::int64_t>(0);
+    numbers.dictionary.push_back(std::move(made));
+    return numbers;
+  }
+  return made;
+}
+
+PENSTOCK_INLINE arrow_type ipc_schema(const flat_table& schema, std::int16_t version) {
+  arrow_type root = arrow_type::of_format("+s");
+  const flat_table::vector fields = schema.list(1, 4);
+  ipc_budget left{schema.message_size() / 8};  // a field's table has as many bytes at least
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    root.children.push_back(ipc_field(fields.table(i), version, 1, left));
+  return root;
 }
 
 struct ipc_reader {
@@ -256,6 +222,7 @@ PENSTOCK_INLINE void take_ipc_schema(ipc_file& file, const flat_table& schema, s
   const bool big = schema.number<std::int16_t>(0) != 0;
   file.swapped = big != (std::endian::native == std::endian::big);
 }
+
 PENSTOCK_INLINE void take_ipc_batch(ipc_file& file, const ipc_message& message, const ipc_place& place) {
   if (message.kind == static_cast<std::uint8_t>(ipc_kind::batch)) {
     const auto rows = message.header.number<std::int64_t>(0);
@@ -384,18 +351,4 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
   return read_ipc_stream(std::move(from));
 }
 
-PENSTOCK_INLINE const arrow_type* find_dictionary_type(const arrow_type& type, std::int64_t id) noexcept {
-  if (!type.dictionary.empty()) {
-    if (type.dictionary_id == id) return &type.dictionary.front();
-    if (const arrow_type* const found = find_dictionary_type(type.dictionary.front(), id)) return found;
-  }
-  for (const arrow_type& child : type.children)
-    if (const arrow_type* const found = find_dictionary_type(child, id)) return found;
-  return nullptr;
-}
-PENSTOCK_INLINE const arrow_type* ipc_file::dictionary_type(std::int64_t id) const noexcept {
-  return find_dictionary_type(schema, id);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

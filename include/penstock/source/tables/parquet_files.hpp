@@ -2,17 +2,14 @@
 #pragma once
 
 #include <penstock/core/random.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
-#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
-#include <penstock/source/tables/batch_cache.hpp>
 #include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/parquet_input.hpp>
 #include <penstock/source/tables/table_facts.hpp>
-#include <penstock/source/where.hpp>
+#include <penstock/source/tables/table_source.hpp>
 
 #include <array>
 #include <cstdlib>
@@ -25,12 +22,6 @@ static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECON
                   static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO,
               "penstock: the units of timestamps must have Arrow's numbers");
 
-/// How much memory a run may keep, and reading a row group may take; and whether checksums are compared.
-struct parquet_limits {
-  std::uint64_t keep, group;
-  bool checksums = true;
-};
-
 /// A file of a dataset.
 struct parquet_file {
   std::shared_ptr<parquet::FileMetaData> metadata;
@@ -39,24 +30,29 @@ struct parquet_file {
   bool widens = false;    // some of which may have other types in the dataset; see widen_leaf
 };
 
+[[nodiscard]] inline arrow_type parquet_schema(const arrow::Schema& given) {
+  arrow_abi::held<arrow_abi::schema> exported;
+  const arrow::Status done = arrow::ExportSchema(given, reinterpret_cast<ArrowSchema*>(exported.get()));
+  if (!done.ok())
+    throw error(errc::format, {"Arrow cannot show the columns: ", arrow_message(done.message())});
+  return import_arrow_schema(*exported);
+}
+
 /// The files of a dataset of Parquet, as part of a plan. A shard is a row group, or what is left of it.
-struct parquet_files : known_files {
+struct parquet_files : table_files {
   shared<const std::vector<parquet_file>> files;  // by object
   shared<const arrow_type> schema;                // of the files together, without what folders say, too
   shared<const std::vector<column_conflict>> conflicts;  // what cannot be read of it
   shared<const hive_columns> hive;
   shared<const std::vector<std::string>>
       all_leaves;                                // structs replaced by their fields; then those of folders
-  std::vector<std::string> leaves;               // those that a row shows
-  std::vector<std::size_t> shown;                // their numbers among all
+  std::vector<std::size_t> shown;                // the numbers of `leaves` among all
   std::vector<int> group;                        // by shard: which row group of its file it is
-  std::vector<std::uint64_t> rows_before;        // by shard: rows of its file in front of it
   std::vector<std::vector<std::uint32_t>> rows;  // by shard: those that are kept; empty: all
   std::string says;                              // which version of a table it is; empty for plain files
   std::string filters;                           // as they are written
   std::uint64_t version = 0;                     // a hash of what `says` says
   timestamp_unit int96 = timestamp_unit::nano;   // that INT96 is read in; tables have microseconds
-  std::uint64_t mark = 0;
 
   /// Reads the metadata of all files. Throws errc::format for what is no Parquet, and for a file with other
   /// columns than the table. If they are of none, the columns are those of all files; see `column_union`.
@@ -66,14 +62,20 @@ struct parquet_files : known_files {
   [[nodiscard]] std::uint64_t row_of(std::size_t shard, std::uint64_t sample) const noexcept {
     return rows[shard].empty() ? sample : rows[shard][to_size(sample)];
   }
-  /// The file without its folder, and the row's number in it: "part-0.parquet:17".
-  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const {
-    const std::string_view name = path(shard);
-    return text({name.substr(name.rfind('/') + 1), ":", rows_before[shard] + row});
+  [[nodiscard]] std::string describe() const {
+    return described(says.empty() ? "parquet" : says, files->size(),
+                     text({group.size(), group.size() == 1 ? " row group" : " row groups"}), fields()) +
+           filters;
   }
-  [[nodiscard]] std::string describe() const;
   /// The columns that are shown.
-  [[nodiscard]] std::vector<source_field> fields() const;
+  [[nodiscard]] std::vector<source_field> fields() const {
+    std::vector<source_field> made;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const arrow_type& type = type_of(shown[i]);
+      made.push_back({leaves[i], shown[i] < stored_leaves() ? type.text() : type.dictionary.front().text()});
+    }
+    return made;
+  }
 
   /// The leaf of this name, or their number. Throws errc::argument if there are two.
   [[nodiscard]] std::size_t find_leaf(std::string_view name) const {
@@ -85,18 +87,39 @@ struct parquet_files : known_files {
     return *arrow_leaf_types(*schema)[leaf];
   }
   /// Only these columns are shown.
-  void show(const std::vector<std::string>& names);
+  void show(const std::vector<std::string>& names) {
+    std::vector<std::size_t> found;
+    for (const std::string& name : names) found.push_back(shown[place_of(name)]);
+    shown = std::move(found);
+    leaves = names;
+    take({{shards.shards().begin(), shards.shards().end()}, versions, objects, group, rows_before, rows});
+  }
   /// Only rows of which a filter is true stay. Reads the filter's column where what files say of row groups
   /// does not decide.
-  void keep(const column_filter& filter, session_view session, const parquet_limits& limits);
+  void keep(const column_filter& filter, session_view session, const batch_limits& limits);
 
+  /// The leaves that a run reads.
+  [[nodiscard]] std::vector<std::size_t> wanted(const projection& used) const {
+    check_conflicts(*conflicts, leaves, used);
+    std::vector<std::size_t> made;
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (used.uses(leaves[i])) made.push_back(shown[i]);
+    return made;
+  }
   /// These leaves of a shard's row group; those that are not wanted are not read, and look like nulls.
   /// Several columns are read at once if there is help.
   [[nodiscard]] std::unique_ptr<arrow_batch> load(session_view session, std::size_t shard,
                                                   std::span<const std::size_t> placed,
                                                   std::span<const std::size_t> wanted,
-                                                  const parquet_limits& limits,
+                                                  const batch_limits& limits,
                                                   batch_cache::sharing* help = nullptr) const;
+  /// The columns that are shown.
+  [[nodiscard]] std::unique_ptr<arrow_batch> load(session_view session, std::size_t shard,
+                                                  std::span<const std::size_t> wanted,
+                                                  const batch_limits& limits,
+                                                  batch_cache::sharing* help) const {
+    return load(session, shard, shown, wanted, limits, help);
+  }
 
  private:
   struct made_of {
@@ -109,7 +132,55 @@ struct parquet_files : known_files {
 
     // `deleted`: the file's rows that are not there any more, ascending.
     void add_groups(const parquet::FileMetaData& metadata, const std::string& name, object_id object,
-                    object_version seen, std::span<const std::uint64_t> deleted);
+                    object_version seen, std::span<const std::uint64_t> deleted) {
+      std::uint64_t before = 0;
+      for (int k = 0; k < metadata.num_row_groups(); ++k) {
+        const auto of_group = metadata.RowGroup(k);
+        const auto said = [&](std::int64_t value) {
+          if (value < 0 || value >> 40 != 0)
+            throw error(errc::format,
+                        {"row group ", k, " has ", value, " rows or bytes: the file is damaged"});
+          return static_cast<std::uint64_t>(value);
+        };
+        const std::uint64_t count = said(of_group->num_rows());
+        if (count >> 32 != 0)
+          throw error(errc::limit, {"row group ", k, " has ", count, " rows; 2^32 is the limit"});
+        std::uint64_t places = 0, bytes = 0;
+        for (int c = 0; c < of_group->num_columns(); ++c) {
+          const auto chunk = of_group->ColumnChunk(c);
+          bytes += said(chunk->total_compressed_size());
+          places = mix64(places ^ static_cast<std::uint64_t>(chunk->data_page_offset())) + bytes;
+        }
+        std::vector<std::uint32_t> left;
+        const auto first = std::ranges::lower_bound(deleted, before);
+        const auto last = std::ranges::lower_bound(deleted, before + count);
+        if (first != last) {
+          auto next = first;
+          for (std::uint64_t row = 0; row < count; ++row) {
+            if (next != last && *next == before + row)
+              ++next;
+            else
+              left.push_back(static_cast<std::uint32_t>(row));
+            places = mix64(places + left.size());
+          }
+          if (left.empty()) {
+            before += count;
+            continue;
+          }
+        }
+        shards.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
+                          mix64(places + count), seen.stamp});
+        versions.push_back(seen);
+        objects.push_back(object);
+        group.push_back(k);
+        rows_before.push_back(before);
+        rows.push_back(std::move(left));
+        before += count;
+      }
+      if (!deleted.empty() && deleted.back() >= before)
+        throw error(errc::format, {"the table says that row ", deleted.back(),
+                                   " of the file is deleted, and the file has ", before, " rows"});
+    }
   };
 
   // Fields in lists that the table does not have any more are marked.
@@ -118,8 +189,18 @@ struct parquet_files : known_files {
     for (std::size_t at = 0; (at = said.find('\0', at)) != said.npos;) said.replace(at, 1, "deleted ");
     return said;
   }
+  // By leaf of the dataset, also those of folders that are in the file, too.
   [[nodiscard]] std::vector<std::vector<int>> columns_of(const parquet_file& file, const arrow_type& own,
-                                                         std::span<const std::string> paths) const;
+                                                         std::span<const std::string> paths) const {
+    const std::vector<std::string> there = arrow_leaf_paths(own);
+    if (std::ranges::equal(there, paths)) return *file.columns;
+    std::map<std::string_view, std::size_t> places;
+    for (std::size_t i = 0; i < there.size(); ++i) places.emplace(there[i], i);
+    std::vector<std::vector<int>> ordered(paths.size());
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      if (const auto at = places.find(paths[i]); at != places.end()) ordered[i] = (*file.columns)[at->second];
+    return ordered;
+  }
   static void add_columns(const parquet::arrow::SchemaField& field, std::vector<int>& into) {
     if (field.is_leaf()) into.push_back(field.column_index);
     for (const auto& child : field.children) add_columns(child, into);
@@ -143,113 +224,62 @@ struct parquet_files : known_files {
     for (const auto& child : type->fields()) add_ids(*child, into);
   }
   [[nodiscard]] parquet_file open(session_view session, object_id object, arrow_type& root,
-                                  std::vector<int>& ids) const;
+                                  std::vector<int>& ids) const {
+    parquet_file made;
+    std::vector<std::vector<int>> found;
+    const parquet_memory unused(0);
+    read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
+      // Metadata go on using the memory pool that they were read with: it must be Arrow's own.
+      const auto reader = parquet::ParquetFileReader::Open(input);
+      made.metadata = reader->metadata();
+      parquet::arrow::SchemaManifest columns;
+      ARROW_RETURN_NOT_OK(parquet::arrow::SchemaManifest::Make(
+          made.metadata->schema(), made.metadata->key_value_metadata(), reads_as(), &columns));
+      std::vector<std::shared_ptr<arrow::Field>> fields;
+      for (const auto& field : columns.schema_fields) {
+        fields.push_back(field.field);
+        add_ids(*field.field, ids);
+        add_leaves(field, found);
+      }
+      root = parquet_schema(arrow::Schema(std::move(fields)));
+      return arrow::Status::OK();
+    });
+    made.columns.reset(new std::vector<std::vector<int>>(std::move(found)));
+    return made;
+  }
   [[nodiscard]] parquet::ArrowReaderProperties reads_as() const {
     parquet::ArrowReaderProperties how;
     how.set_coerce_int96_timestamp_unit(static_cast<arrow::TimeUnit::type>(int96));
     return how;
   }
-  void take(made_of made);
+  void take(made_of made) {
+    shards = manifest(std::move(made.shards));
+    versions = std::move(made.versions);
+    objects = std::move(made.objects);
+    group = std::move(made.group);
+    rows_before = std::move(made.rows_before);
+    rows = std::move(made.rows);
+    std::string what = schema->text();
+    for (const std::string& name : leaves) append(what, {";", name});
+    what += filters;
+    std::uint64_t parts = version;
+    for (const object_id object : objects) parts = mix64(parts + hive->mark(object));
+    mark = hash_words(hash_bytes(mix64(0x706172717565740a), bytes_of(what)),
+                      std::array{shards.fingerprint(), parts});
+  }
+  // Files that have the same columns at the same places share what is known of it.
   static void keep_columns(std::vector<std::vector<int>> ordered, std::size_t i,
-                           std::vector<parquet_file>& found);
+                           std::vector<parquet_file>& found) {
+    if (i != 0 && ordered == *found[i - 1].columns)
+      found[i].columns = found[i - 1].columns;
+    else
+      found[i].columns.reset(new std::vector<std::vector<int>>(std::move(ordered)));
+  }
   /// Throws errc::format for a file of other columns than the table.
   void fit_to_table(const storage_facts& where, const table_facts& table,
                     const std::vector<std::string>& names, const std::vector<arrow_type>& schemas,
                     std::vector<parquet_file>& found);
 };
-
-[[nodiscard]] inline arrow_type parquet_schema(const arrow::Schema& given) {
-  arrow_abi::held<arrow_abi::schema> exported;
-  const arrow::Status done = arrow::ExportSchema(given, reinterpret_cast<ArrowSchema*>(exported.get()));
-  if (!done.ok())
-    throw error(errc::format, {"Arrow cannot show the columns: ", arrow_message(done.message())});
-  return import_arrow_schema(*exported);
-}
-
-inline parquet_file parquet_files::open(session_view session, object_id object, arrow_type& root,
-                                        std::vector<int>& ids) const {
-  parquet_file made;
-  std::vector<std::vector<int>> found;
-  const parquet_memory unused(0);
-  read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
-    // Metadata go on using the memory pool that they were read with: it must be Arrow's own.
-    const auto reader = parquet::ParquetFileReader::Open(input);
-    made.metadata = reader->metadata();
-    parquet::arrow::SchemaManifest columns;
-    ARROW_RETURN_NOT_OK(parquet::arrow::SchemaManifest::Make(
-        made.metadata->schema(), made.metadata->key_value_metadata(), reads_as(), &columns));
-    std::vector<std::shared_ptr<arrow::Field>> fields;
-    for (const auto& field : columns.schema_fields) {
-      fields.push_back(field.field);
-      add_ids(*field.field, ids);
-      add_leaves(field, found);
-    }
-    root = parquet_schema(arrow::Schema(std::move(fields)));
-    return arrow::Status::OK();
-  });
-  made.columns.reset(new std::vector<std::vector<int>>(std::move(found)));
-  return made;
-}
-
-inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& metadata, const std::string& name,
-                                               object_id object, object_version seen,
-                                               std::span<const std::uint64_t> deleted) {
-  std::uint64_t before = 0;
-  for (int k = 0; k < metadata.num_row_groups(); ++k) {
-    const auto of_group = metadata.RowGroup(k);
-    const auto said = [&](std::int64_t value) {
-      if (value < 0 || value >> 40 != 0)
-        throw error(errc::format, {"row group ", k, " has ", value, " rows or bytes: the file is damaged"});
-      return static_cast<std::uint64_t>(value);
-    };
-    const std::uint64_t count = said(of_group->num_rows());
-    if (count >> 32 != 0)
-      throw error(errc::limit, {"row group ", k, " has ", count, " rows; 2^32 is the limit"});
-    std::uint64_t places = 0, bytes = 0;
-    for (int c = 0; c < of_group->num_columns(); ++c) {
-      const auto chunk = of_group->ColumnChunk(c);
-      bytes += said(chunk->total_compressed_size());
-      places = mix64(places ^ static_cast<std::uint64_t>(chunk->data_page_offset())) + bytes;
-    }
-    std::vector<std::uint32_t> left;
-    const auto first = std::ranges::lower_bound(deleted, before);
-    const auto last = std::ranges::lower_bound(deleted, before + count);
-    if (first != last) {
-      auto next = first;
-      for (std::uint64_t row = 0; row < count; ++row) {
-        if (next != last && *next == before + row)
-          ++next;
-        else
-          left.push_back(static_cast<std::uint32_t>(row));
-        places = mix64(places + left.size());
-      }
-      if (left.empty()) {
-        before += count;
-        continue;
-      }
-    }
-    shards.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
-                      mix64(places + count), seen.stamp});
-    versions.push_back(seen);
-    objects.push_back(object);
-    group.push_back(k);
-    rows_before.push_back(before);
-    rows.push_back(std::move(left));
-    before += count;
-  }
-  if (!deleted.empty() && deleted.back() >= before)
-    throw error(errc::format, {"the table says that row ", deleted.back(),
-                               " of the file is deleted, and the file has ", before, " rows"});
-}
-
-// Files that have the same columns at the same places share what is known of it.
-inline void parquet_files::keep_columns(std::vector<std::vector<int>> ordered, std::size_t i,
-                                        std::vector<parquet_file>& found) {
-  if (i != 0 && ordered == *found[i - 1].columns)
-    found[i].columns = found[i - 1].columns;
-  else
-    found[i].columns.reset(new std::vector<std::vector<int>>(std::move(ordered)));
-}
 
 inline void parquet_files::fit_to_table(const storage_facts& where, const table_facts& table,
                                         const std::vector<std::string>& names,
@@ -291,20 +321,6 @@ inline void parquet_files::fit_to_table(const storage_facts& where, const table_
       throw error(errc::format,
                   {"the column '", name, "' is in the file, and in the names of its folders, too"})
           .in_file(where.names[0]);
-}
-
-// By leaf of the dataset, also those of folders that are in the file, too.
-inline std::vector<std::vector<int>> parquet_files::columns_of(const parquet_file& file,
-                                                               const arrow_type& own,
-                                                               std::span<const std::string> paths) const {
-  const std::vector<std::string> there = arrow_leaf_paths(own);
-  if (std::ranges::equal(there, paths)) return *file.columns;
-  std::map<std::string_view, std::size_t> places;
-  for (std::size_t i = 0; i < there.size(); ++i) places.emplace(there[i], i);
-  std::vector<std::vector<int>> ordered(paths.size());
-  for (std::size_t i = 0; i < paths.size(); ++i)
-    if (const auto at = places.find(paths[i]); at != places.end()) ordered[i] = (*file.columns)[at->second];
-  return ordered;
 }
 
 inline parquet_files::parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
@@ -380,57 +396,6 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   all_leaves.reset(new std::vector<std::string>(std::move(names)));
   files.reset(new std::vector<parquet_file>(std::move(found)));
   take(std::move(made));
-}
-
-inline void parquet_files::take(made_of made) {
-  shards = manifest(std::move(made.shards));
-  versions = std::move(made.versions);
-  objects = std::move(made.objects);
-  group = std::move(made.group);
-  rows_before = std::move(made.rows_before);
-  rows = std::move(made.rows);
-  std::string what = schema->text();
-  for (const std::string& name : leaves) append(what, {";", name});
-  what += filters;
-  std::uint64_t parts = version;
-  for (const object_id object : objects) parts = mix64(parts + hive->mark(object));
-  mark = hash_words(hash_bytes(mix64(0x706172717565740a), bytes_of(what)),
-                    std::array{shards.fingerprint(), parts});
-}
-
-inline void parquet_files::show(const std::vector<std::string>& names) {
-  std::vector<std::size_t> found;
-  for (const std::string& name : names) {
-    const std::size_t at = find_arrow_leaf(leaves, name);
-    if (at == leaves.size()) {
-      std::string there;
-      for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
-      throw error(errc::argument, {"there is no column '", name, "', only ", there});
-    }
-    found.push_back(shown[at]);
-  }
-  shown = std::move(found);
-  leaves = names;
-  take({{shards.shards().begin(), shards.shards().end()}, versions, objects, group, rows_before, rows});
-}
-
-inline std::string parquet_files::describe() const {
-  std::string line = text(
-      {says.empty() ? "parquet" : says, "(", files->size(), files->size() == 1 ? " file, " : " files, ",
-       group.size(), group.size() == 1 ? " row group): " : " row groups): ", shards.samples(), " rows of "});
-  const std::vector<source_field> all = fields();
-  for (std::size_t i = 0; i < all.size(); ++i)
-    append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
-  return line + filters;
-}
-
-inline std::vector<source_field> parquet_files::fields() const {
-  std::vector<source_field> made;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const arrow_type& type = type_of(shown[i]);
-    made.push_back({leaves[i], shown[i] < stored_leaves() ? type.text() : type.dictionary.front().text()});
-  }
-  return made;
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -9,25 +9,10 @@ namespace penstock::inline v0_1::detail {
 
 /// Calls `work.operator()<Type>()` with the type that a column has in a file; returns false for INT96.
 template <class Work>
-bool with_parquet_type(parquet::Type::type type, Work&& work) {
-  switch (type) {
-    case parquet::Type::BOOLEAN:
-      return work.template operator()<parquet::BooleanType>();
-    case parquet::Type::INT32:
-      return work.template operator()<parquet::Int32Type>();
-    case parquet::Type::INT64:
-      return work.template operator()<parquet::Int64Type>();
-    case parquet::Type::FLOAT:
-      return work.template operator()<parquet::FloatType>();
-    case parquet::Type::DOUBLE:
-      return work.template operator()<parquet::DoubleType>();
-    case parquet::Type::BYTE_ARRAY:
-      return work.template operator()<parquet::ByteArrayType>();
-    case parquet::Type::FIXED_LEN_BYTE_ARRAY:
-      return work.template operator()<parquet::FLBAType>();
-    default:
-      return false;
-  }
+bool with_parquet_type(parquet::Type::type type, const Work& work) {
+  return with_one_of<parquet::BooleanType, parquet::Int32Type, parquet::Int64Type, parquet::FloatType,
+                     parquet::DoubleType, parquet::ByteArrayType, parquet::FLBAType>(
+      [&]<class Type>() { return type == Type::type_num; }, work);
 }
 
 template <class Type>
@@ -73,9 +58,8 @@ struct parquet_reach {
 /// those of the column: not for values whose unit Arrow changes.
 [[nodiscard]] inline bool has_parquet_bounds(const parquet::ColumnDescriptor& column,
                                              const arrow_type& given) {
-  const arrow_type* type = &given;
-  while (!type->dictionary.empty()) type = &type->dictionary.front();
-  const bool is_text = type->is_bytes() || type->format.starts_with("w:");
+  const arrow_type& type = type_of_values(given);
+  const bool is_text = type.is_bytes() || type.format.starts_with("w:");
   const bool has_text = column.physical_type() == parquet::Type::BYTE_ARRAY ||
                         column.physical_type() == parquet::Type::FIXED_LEN_BYTE_ARRAY;
   if (is_text != has_text) return false;
@@ -84,17 +68,17 @@ struct parquet_reach {
   if (column.column_order().get_order() != parquet::ColumnOrder::TYPE_DEFINED_ORDER &&
       column.sort_order() != parquet::SortOrder::SIGNED)
     return false;
-  if (type->format == "b" || type->format == "f" || type->format == "g" || type->format == "tdD") return true;
+  if (type.format == "b" || type.format == "f" || type.format == "g" || type.format == "tdD") return true;
   if (is_text) return column.sort_order() == parquet::SortOrder::UNSIGNED;
-  if (type->format.starts_with("ts") && column.logical_type()->is_timestamp()) {
+  if (type.format.starts_with("ts") && column.logical_type()->is_timestamp()) {
     const auto unit = static_cast<const parquet::TimestampLogicalType&>(*column.logical_type()).time_unit();
     const char letter = unit == parquet::LogicalType::TimeUnit::MILLIS   ? 'm'
                         : unit == parquet::LogicalType::TimeUnit::MICROS ? 'u'
                                                                          : 'n';
-    return type->format[2] == letter;
+    return type.format[2] == letter;
   }
   // Whole numbers: one letter.
-  return type->number != arrow_number::none && type->format.size() == 1 && type->format != "e";
+  return type.number != arrow_number::none && type.format.size() == 1 && type.format != "e";
 }
 
 /// What a file claims of the values of some rows, as it stands in it: how many are null, negative or none if
@@ -323,13 +307,9 @@ inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaDa
 }
 
 inline void parquet_files::keep(const column_filter& filter, session_view session,
-                                const parquet_limits& limits) {
+                                const batch_limits& limits) {
   const std::size_t leaf = find_leaf(filter.column);
-  if (leaf == all_leaves->size()) {
-    std::string there;
-    for (const std::string& one : *all_leaves) append(there, {there.empty() ? "" : ", ", one});
-    throw error(errc::argument, {"there is no column '", filter.column, "' to choose rows by, only ", there});
-  }
+  if (leaf == all_leaves->size()) no_column(filter.column, " to choose rows by", *all_leaves);
   check_conflicts(*conflicts, filter.column);
   const bound_filter bound(filter, type_of(leaf));
   const bool in_folders = leaf >= stored_leaves();
@@ -364,7 +344,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
       return;
     }
     parquet_reach within;
-    try {
+    reading_object(session, object(shard), path(shard), [&] {
       within = ask_parquet([&] {
         // Of a value that several columns store, none of them says enough.
         if (columns.size() != 1)
@@ -373,11 +353,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
         return parquet_reach::of(file.metadata, group[shard], columns.front(), type_of(leaf), bound, session,
                                  object(shard));
       });
-    } catch (error& e) {
-      session.confirm(object(shard));
-      e.in_file(path(shard));
-      throw;
-    }
+    });
     mine.all = within.all;
     if (within.all || within.none()) return;
     const auto batch = load(session, shard, {&leaf, 1}, {&leaf, 1}, limits);

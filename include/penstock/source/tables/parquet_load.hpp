@@ -42,6 +42,21 @@ namespace penstock::inline v0_1::detail {
   return file;
 }
 
+/// Fields with the types that `widened(i)` gives them; none if it changes none.
+template <class Widened>
+[[nodiscard]] std::vector<std::shared_ptr<arrow::Field>> widened_fields(const arrow::DataType& file,
+                                                                        const Widened& widened) {
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  bool changed = false;
+  for (int i = 0; i < file.num_fields(); ++i) {
+    auto made = widened(i);
+    changed = changed || made != file.field(i)->type();
+    fields.push_back(file.field(i)->WithType(std::move(made)));
+  }
+  if (!changed) fields.clear();
+  return fields;
+}
+
 /// The type of a value, which may be a list or a map.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_type(
     const std::shared_ptr<arrow::DataType>& file, const arrow_type& table, bool inside) {
@@ -55,15 +70,10 @@ namespace penstock::inline v0_1::detail {
     holder = file->field(0)->type().get();
   }
   if (static_cast<std::size_t>(holder->num_fields()) != of->children.size()) return file;
-  std::vector<std::shared_ptr<arrow::Field>> fields;
-  bool changed = false;
-  for (int i = 0; i < holder->num_fields(); ++i) {
-    const std::shared_ptr<arrow::Field>& one = holder->field(i);
-    auto made = widened_type(one->type(), of->children[static_cast<std::size_t>(i)], true);
-    changed = changed || made != one->type();
-    fields.push_back(one->WithType(std::move(made)));
-  }
-  if (!changed) return file;
+  const auto fields = widened_fields(*holder, [&](int i) {
+    return widened_type(holder->field(i)->type(), of->children[static_cast<std::size_t>(i)], true);
+  });
+  if (fields.empty()) return file;
   switch (file->id()) {
     case arrow::Type::LIST:
       return arrow::list(fields.front());
@@ -95,14 +105,9 @@ namespace penstock::inline v0_1::detail {
     table = table.subspan(1);
     return widened_type(file, next, false);
   }
-  std::vector<std::shared_ptr<arrow::Field>> fields;
-  bool changed = false;
-  for (const std::shared_ptr<arrow::Field>& one : file->fields()) {
-    auto made = widened_column(one->type(), table);
-    changed = changed || made != one->type();
-    fields.push_back(one->WithType(std::move(made)));
-  }
-  return changed ? arrow::struct_(fields) : file;
+  const auto fields =
+      widened_fields(*file, [&](int i) { return widened_column(file->field(i)->type(), table); });
+  return fields.empty() ? file : arrow::struct_(fields);
 }
 
 /// Columns with the types that they have in a table, `types` by leaf. What the table has widened is
@@ -270,7 +275,7 @@ enum class parquet_lengths : std::uint8_t { small, unknown, large };
 struct parquet_way {
   parquet::ArrowReaderProperties properties;
   timestamp_unit int96;
-  parquet_limits limits;
+  batch_limits limits;
 };
 
 /// Reads the columns of a piece.
@@ -284,7 +289,7 @@ inline void read_parquet_piece(session_view session, object_id object, const par
     columns.insert(columns.end(), (*file.columns)[leaf].begin(), (*file.columns)[leaf].end());
     if (file.converts) types.push_back(table[leaf]);
   }
-  read_parquet(session, object, pool, way.limits.group, [&](const std::shared_ptr<parquet_input>& input) {
+  read_parquet(session, object, pool, way.limits.one, [&](const std::shared_ptr<parquet_input>& input) {
     const auto read_with = [&](parquet::ArrowReaderProperties how) {
       parquet::arrow::FileReaderBuilder builder;
       ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(&pool, way.limits.checksums), file.metadata));
@@ -364,12 +369,12 @@ inline void read_parquet_piece(session_view session, object_id object, const par
 inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, std::size_t shard,
                                                         std::span<const std::size_t> placed,
                                                         std::span<const std::size_t> wanted,
-                                                        const parquet_limits& limits,
+                                                        const batch_limits& limits,
                                                         batch_cache::sharing* help) const {
   const object_id object = this->object(shard);
   const parquet_file& file = (*files)[object];
   auto made = std::make_unique<arrow_batch>();
-  const shared<parquet_group> memory(new parquet_group(limits.group));
+  const shared<parquet_group> memory(new parquet_group(limits.one));
   reading_object(session, object, path(shard), [&] {
     compare_version(session, shard);
     std::vector<std::size_t> read;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -76,13 +76,13 @@ class table_objects {
 /// A name in a folder; one in the folder "" stands alone. In a URL of HTTP the name is percent-encoded.
 [[nodiscard]] std::string name_in_folder(std::string_view folder, std::string_view name);
 
-/// A file's name, which may be a URI, as a storage has it: without `file:`, and with the scheme `s3` for
-/// `s3a` and `s3n`, as Hadoop calls it.
-[[nodiscard]] std::string name_of_uri(std::string_view uri);
-
 /// The scheme of a URI, "s3" of "s3://bucket/key"; empty if it has none. A single letter is none, so that a
 /// folder may be called "a:".
 [[nodiscard]] std::string_view scheme_of_uri(std::string_view uri) noexcept;
+
+/// A file's name, which may be a URI, as a storage has it: without `file:`, and with the scheme `s3` for
+/// `s3a` and `s3n`, as Hadoop calls it.
+[[nodiscard]] std::string name_of_uri(std::string_view uri);
 
 }  // namespace penstock::inline v0_1::detail
 

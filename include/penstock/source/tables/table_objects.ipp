@@ -11,6 +11,16 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE std::vector<std::byte> table_objects::read(const std::string& name,
+                                                           std::uint64_t limit) const {
+  std::vector<std::byte> made;
+  read_some({name}, limit, max_held, &made, [](void* into, std::size_t, std::vector<std::byte>& bytes) {
+    *static_cast<std::vector<std::byte>*>(into) = std::move(bytes);
+    return true;
+  });
+  return made;
+}
+
 PENSTOCK_INLINE std::size_t table_objects::fitting(std::span<const std::uint64_t> sizes,
                                                    std::uint64_t held) noexcept {
   std::size_t count = 0;
@@ -51,16 +61,6 @@ PENSTOCK_INLINE bool table_objects::read_some(const std::vector<std::string>& na
     }
   });
   return goes_on;
-}
-
-PENSTOCK_INLINE std::vector<std::byte> table_objects::read(const std::string& name,
-                                                           std::uint64_t limit) const {
-  std::vector<std::byte> made;
-  read_some({name}, limit, max_held, &made, [](void* into, std::size_t, std::vector<std::byte>& bytes) {
-    *static_cast<std::vector<std::byte>*>(into) = std::move(bytes);
-    return true;
-  });
-  return made;
 }
 
 PENSTOCK_INLINE bool is_web_name(std::string_view name) noexcept {

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/sidecar_objects.hpp>
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_kind.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
-
-#include <initializer_list>
-#include <string>
 
 /// Indexes that other programs wrote beside a shard, checked against the shard.
 namespace penstock::inline v0_1 {

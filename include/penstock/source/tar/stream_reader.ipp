@@ -3,55 +3,87 @@
 
 #include <penstock/source/tar/stream_reader.hpp>
 
+#include <algorithm>
+#include <functional>
+
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE bool tar_stream_reader::next(tar_stream_sample& e) {
-  return next_of([&] { walk_.restart(); }, [&](const std::string& url) { return read_sample(e, url); },
-                 [&] { close(); });
+PENSTOCK_INLINE void tar_stream_sample::take(const tar::member& m, std::string_view suffix,
+                                             std::uint64_t limit, shard_stream& in,
+                                             const tar::member_walk& walk) {
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  const std::size_t name = names_.size();
+  for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string_view lowered = std::string_view(names_).substr(name);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  if (reserved_suffix(lowered) || !fresh(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  const std::size_t begin = bytes_.size();
+  const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
+  if (held > limit || m.size > limit - held) {
+    throw error(errc::limit, {"with the member '", m.path, "' of ", m.size,
+                              " bytes the sample is larger than the limit of ", limit,
+                              "; raise it with webdataset_stream_options{.limit = ...}"})
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  // A header may announce more bytes than there are, so memory grows only as bytes arrive.
+  const auto size = static_cast<std::size_t>(m.size);
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
+    grow(begin + done + some);
+    const std::size_t got = in.read(bytes_.span().subspan(begin + done, some));
+    done += got;
+    if (got < some) walk.cut_off(m.data + done);
+  }
+  members_.push_back({name, names_.size() - name, begin, size});
 }
 
-PENSTOCK_INLINE void tar_stream_reader::rewind() noexcept {
-  close();
-  rewind_shards();
-}
-
-PENSTOCK_INLINE void tar_stream_reader::seek(source_mark place) {
-  rewind();
-  tar_stream_sample passed;
-  seek_to(place, [&] { return next(passed); });
-}
-
-PENSTOCK_INLINE void tar_stream_reader::close() noexcept {
-  close_input();
-  pending_ = ended_ = false;
-}
-
-PENSTOCK_INLINE bool tar_stream_reader::find() {
-  if (ended_) return false;
-  while (walk_.next(found_)) {
-    if (skipped_member(found_.path) || (set().skip_apple_double && is_apple_double(found_.path))) continue;
-    const auto parts = split_member(found_.path);
-    if (!parts) continue;
-    parts_ = *parts;
+PENSTOCK_INLINE bool tar_stream_sample::fresh(std::string_view lowered) {
+  constexpr std::size_t few = 32;
+  if (members_.size() < few) {
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (name(i) == lowered) return false;
     return true;
   }
-  ended_ = true;
-  input().drain();
-  return false;
+  if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
+    std::size_t size = 4 * few;
+    while (size < members_.size() * 4) size *= 2;
+    table_.assign(size, empty);
+    for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
+  }
+  std::size_t& mine = table_[slot(lowered)];
+  if (mine != empty) return false;
+  mine = members_.size();
+  return true;
 }
 
-PENSTOCK_INLINE bool tar_stream_reader::read_sample(tar_stream_sample& e, const std::string& url) {
-  while (pending_ || find()) {
-    e.start(parts_.key, url);
-    do {
-      e.take(found_, parts_.suffix, set().limit, input(), walk_);
-      pending_ = find();
-    } while (pending_ && parts_.key == e.key());
-    if (!e.bad()) return true;
+PENSTOCK_INLINE std::size_t tar_stream_sample::slot(std::string_view lowered) const noexcept {
+  std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
+  while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
+  return at;
+}
+
+PENSTOCK_INLINE void tar_stream_sample::grow(std::size_t size) {
+  if (size > bytes_.capacity()) {
+    buffer larger(std::max(size, 2 * bytes_.capacity()));
+    if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
+    bytes_ = std::move(larger);
   }
-  close();
-  return false;
+  bytes_.resize_for_overwrite(size);
 }
 
 }  // namespace detail

@@ -4,12 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
 /// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
 /// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
 /// Format".

@@ -3,12 +3,10 @@
 
 #include <penstock/source/tar/tar_header.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <system_error>
 

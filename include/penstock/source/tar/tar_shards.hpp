@@ -6,9 +6,6 @@
 #include <penstock/source/records/shard_kind.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstdint>
-#include <string>
-
 namespace penstock::inline v0_1 {
 namespace detail {
 

@@ -3,20 +3,13 @@
 
 #include <penstock/source/tar/tar_shards.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
+#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -127,7 +120,7 @@ PENSTOCK_INLINE bool has_tar_ends(session_view session, object_id id, const shar
 
 PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
                                    std::uint64_t extension_limit, scan_pace pace, build_options options) {
-  try {
+  return reading_object(session, id, name, [&] {
     const object_version shard = session.version(id);
     index_builder builder(false, options.skip_apple_double);
     tar::member_scan members(session, id, shard.size, extension_limit, pace);
@@ -151,11 +144,7 @@ PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std
       throw error(errc::io, "the shard was changed while its index was built");
     }
     return builder.finish(shard);
-  } catch (error& e) {
-    session.confirm(id);
-    e.in_file(name);
-    throw;
-  }
+  });
 }
 
 PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {

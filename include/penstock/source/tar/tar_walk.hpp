@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_kind.hpp>
 #include <penstock/source/tar/tar_header.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {

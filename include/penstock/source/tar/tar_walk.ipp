@@ -3,7 +3,6 @@
 
 #include <penstock/source/tar/tar_walk.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
 
 namespace penstock::inline v0_1 {

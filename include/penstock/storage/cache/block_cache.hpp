@@ -5,18 +5,21 @@
 #error "penstock/storage/cache/block_cache.hpp needs xxHash: link penstock::cache"
 #endif
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/block_folder.hpp>
-#include <penstock/storage/cache/cached_objects.hpp>
+#include <penstock/storage/cache/block_index.hpp>
+#include <penstock/storage/cache/block_plan.hpp>
 #include <penstock/storage/cache/memory_blocks.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/local/paths.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/reads/wait_stops.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <xxhash.h>
 
@@ -25,9 +28,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <random>
+#include <span>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 // xxHash has this if it was built so that it chooses the processor's widest registers itself: on x86-64 it is
@@ -35,97 +45,134 @@
 extern "C" [[gnu::weak]] XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* bytes, std::size_t size,
                                                                     XXH64_hash_t seed);
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
+namespace penstock::inline v0_1::detail::blocks {
 
 [[nodiscard]] inline std::uint64_t xxh3(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
   if (&::XXH3_64bits_withSeed_dispatch != nullptr) return ::XXH3_64bits_withSeed_dispatch(bytes, size, seed);
   return ::XXH3_64bits_withSeed(bytes, size, seed);
 }
 
-/// The blocks of a `memory_cache` as one session sees them, with the members of `block_folder`. Checksums,
-/// and what is there to do ahead of time, are for folders: a run that fetches ahead does so to memory itself.
-class session_blocks {
+/// What a session of `cached` knows of an object of the other storage.
+struct cached_object {
+  object_version version;
+  ::XXH128_hash_t hash;                           // of its name and version
+  fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
+  std::atomic<std::uint32_t> calls{0};            // of `resident`
+  std::atomic<bool> is_resident{false};
+  static constexpr std::uint32_t not_planned = ~std::uint32_t{0};
+  std::atomic<std::uint32_t> first_planned{not_planned};  // the number of its first block in a `block_plan`
+
+  /// Which block this is, in any cache.
+  [[nodiscard]] key key_of(std::uint64_t number) const noexcept {
+    const std::uint64_t words[3] = {hash.high64, hash.low64, number};
+    const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
+    return {made.high64, made.low64};
+  }
+  /// Whether `resident` looks this time: calls 1, 2, 4, 8 and so on do.
+  [[nodiscard]] bool looks() noexcept {
+    const std::uint32_t now = calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    return (now & (now - 1)) == 0;
+  }
+  /// A block is gone, so `resident` begins again.
+  void cool() noexcept {
+    if (!is_resident.load(std::memory_order_relaxed)) return;
+    calls.store(0, std::memory_order_relaxed);
+    is_resident.store(false, std::memory_order_relaxed);
+  }
+};
+
+/// The objects of a session of `cached`, each from its first use on, and the plan of what a run reads of
+/// them, in which their blocks are numbered.
+/// Threads: `plan_read` is called by one at a time; any may call the others.
+class cached_objects {
  public:
-  /// What goes from here is read there, so the other storage hears of everything.
-  static constexpr bool tells_far = true;
+  /// Refers to all of them; `block`: the bytes of a block.
+  cached_objects(session_view far, std::span<const std::string> names, bool local, std::uint64_t block)
+      : far_(far), names_(names), local_(local), block_(block), objects_(names.size()) {}
 
-  session_blocks(const memory_cache& where, checksum_call) : where_(where), blocks_(where_.blocks()) {}
-
-  [[nodiscard]] std::uint64_t block_size() const noexcept { return blocks_.block_size(); }
-  [[nodiscard]] std::uint64_t evicted() const noexcept { return evicted_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
-
-  [[nodiscard]] std::optional<unsigned> places_missing(const key& what, std::atomic<std::uint32_t>& hint,
-                                                       std::uint64_t, std::uint64_t) noexcept {
-    if (!blocks_.has(what, hint)) return std::nullopt;
-    return 0;
+  [[nodiscard]] const std::string& name(object_id id) const noexcept { return names_[id]; }
+  [[nodiscard]] block_plan& plan() noexcept { return plan_; }
+  [[nodiscard]] std::uint64_t blocks_of(const cached_object& what) const noexcept {
+    return what.version.size / block_ + (what.version.size % block_ != 0 ? 1 : 0);
   }
-  [[nodiscard]] copied copy(const key& what, std::atomic<std::uint32_t>& hint, std::uint64_t,
-                            std::uint64_t offset, mutable_bytes into, bool, wait_stops::moment) noexcept {
-    const auto found = blocks_.find(what, hint);
-    if (!found) return copied::absent;
-    std::memcpy(into.data(), found.bytes() + offset, into.size());
-    return copied::whole;
+  [[nodiscard]] std::uint64_t bytes_of(const cached_object& what, std::uint64_t number) const noexcept {
+    return std::min(block_, what.version.size - number * block_);
   }
 
-  [[nodiscard]] wait_stops& stops() noexcept { return stops_; }
-  void stop_waiting() noexcept {
-    stops_.stop();
-    blocks_.wake();
-  }
-  void end() noexcept {
-    stops_.stop_for_good();
-    blocks_.wake();
-  }
-  void leave(const block_plan& plan) noexcept {
-    if (follows_) blocks_.leave(plan);
-  }
-
-  struct answer {
-    using enum memory_blocks::answer::kind;
-    memory_blocks::answer::kind is;
-    memory_blocks::answer where;
-  };
-  [[nodiscard]] answer ask(const key& what, wait_stops::moment, next_use) noexcept {
-    std::atomic<std::uint32_t> hint{0};
-    const memory_blocks::answer got = blocks_.ask(what, hint);
-    if (got.evicted) evicted_.fetch_add(1, std::memory_order_relaxed);
-    return {got.is, got};
-  }
-  class room {
-   public:
-    room(session_blocks& all, const memory_blocks::answer& mine, std::size_t size) noexcept
-        : bytes_(all.blocks_.room(mine), size) {}
-    [[nodiscard]] mutable_bytes span() const noexcept { return bytes_; }
-
-   private:
-    mutable_bytes bytes_;
-  };
-  bool fill(const memory_blocks::answer& mine, const key&, bytes_view, wait_stops::moment) noexcept {
-    blocks_.publish(mine);
-    return true;
-  }
-  void give_up(const memory_blocks::answer& mine, wait_stops::moment) noexcept { blocks_.give_up(mine); }
-  [[nodiscard]] bool wait(const memory_blocks::answer& other, std::chrono::steady_clock::time_point late,
-                          wait_stops::moment begun) noexcept {
-    return !blocks_.is_own(other) && blocks_.wait(other, late, stops_, begun);
+  /// Throws what the other storage throws if asked for a version.
+  [[nodiscard]] cached_object& at(object_id id) {
+    if (cached_object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
+    const object_version version = far_.version(id);
+    const std::scoped_lock lock(mutex_);
+    if (cached_object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
+    std::string text = local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
+    for (const std::uint64_t number : {version.size, version.stamp, version.stamp == 0 ? salt_ : 0})
+      text += '\0' + std::to_string(number);
+    auto made = std::make_unique<cached_object>();
+    made->version = version;
+    made->hash = ::XXH3_128bits(text.data(), text.size());
+    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks_of(*made)));
+    owned_.push_back(std::move(made));
+    objects_[id].store(owned_.back().get(), std::memory_order_release);
+    return *owned_.back();
   }
 
-  /// For the thread that plans.
-  void follow(const block_plan& plan) {
-    if (!follows_) blocks_.follow(plan);
-    follows_ = true;
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) {
+    cached_object& what = at(id);
+    if (size == 0 || offset >= what.version.size) return;
+    const std::uint32_t first = first_of(id, what);
+    const std::uint64_t last = offset + std::min(size, what.version.size - offset) - 1;
+    for (std::uint64_t n = offset / block_; n <= last / block_; ++n)
+      plan_.plan_read(first + static_cast<std::uint32_t>(n), row);
   }
-  void stand_at(std::uint64_t, bool, const block_plan&) const noexcept {}
-  void forget() const noexcept {}
+
+  /// When a block of an object is needed next; not known of one that the plan does not have.
+  [[nodiscard]] next_use next(const cached_object& what, std::uint64_t number) const {
+    const std::uint32_t first = what.first_planned.load(std::memory_order_relaxed);
+    if (first == cached_object::not_planned) return {};
+    return plan_.next(first + static_cast<std::uint32_t>(number));
+  }
+
+  /// The object of a block in the plan, and which of its blocks it is.
+  [[nodiscard]] std::pair<object_id, std::uint64_t> origin_of(std::uint32_t block) const {
+    const std::scoped_lock lock(mutex_);
+    const auto after =
+        std::ranges::upper_bound(firsts_, block, {}, &std::pair<std::uint32_t, object_id>::first);
+    const auto& [first, id] = *std::prev(after);
+    return {id, block - first};
+  }
 
  private:
-  memory_cache where_;
-  memory_blocks& blocks_;
-  bool follows_ = false;
-  wait_stops stops_;
-  std::atomic<std::uint64_t> evicted_{0};
+  [[nodiscard]] std::uint32_t first_of(object_id id, cached_object& what) {
+    const std::uint32_t known = what.first_planned.load(std::memory_order_relaxed);
+    if (known != cached_object::not_planned) return known;
+    std::vector<key> keys(to_size(blocks_of(what)));
+    for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
+    const std::scoped_lock lock(mutex_);
+    firsts_.emplace_back();
+    std::uint32_t first = 0;
+    try {
+      first = plan_.add(keys);
+    } catch (...) {
+      firsts_.pop_back();
+      throw;
+    }
+    firsts_.back() = {first, id};
+    what.first_planned.store(first, std::memory_order_relaxed);
+    return first;
+  }
+
+  session_view far_;
+  std::span<const std::string> names_;
+  bool local_;
+  std::uint64_t block_;
+  // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
+  const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  fixed_array<std::atomic<cached_object*>> objects_;
+  block_plan plan_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<cached_object>> owned_;
+  std::vector<std::pair<std::uint32_t, object_id>> firsts_;  // the number of each object's first block
 };
 
 /// The session of `cached`, without reads in the background: objects of another storage in blocks, which are
@@ -137,20 +184,22 @@ class block_cache {
 
  public:
   using far_session = typename Far::session;
+  static constexpr session_traits traits = {.latency = true};
 
   block_cache(const Far& far, const Near& near)
-      : far_(far.connect()),
+      : where_(far),
+        far_(where_.connect()),
         blocks_(near, &xxh3),
         max_wait_(near.options().max_wait),
         plans_(near.options().evict == eviction::belady),
-        objects_(session_view(far_), far.names(), is_local(far), blocks_.block_size()) {}
-  block_cache(const block_cache&) = delete;
-  block_cache& operator=(const block_cache&) = delete;
+        objects_(session_view(far_), where_.names(), is_local(where_), blocks_.block_size()) {}
   ~block_cache() { blocks_.leave(objects_.plan()); }
 
   [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
   [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
   void confirm(object_id id) const { penstock::confirm(far_, id); }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(far_, id); }
 
   /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on
   /// look, until it is so; after a read that finds a block gone they begin again.
@@ -185,7 +234,6 @@ class block_cache {
     }
   }
 
-  /// See `planning_session`.
   void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) {
     if (plans_) {
       blocks_.follow(objects_.plan());
@@ -204,19 +252,36 @@ class block_cache {
             [](void* self) noexcept { static_cast<block_cache*>(self)->forget(); }};
   }
 
-  [[nodiscard]] far_session& far() noexcept { return far_; }
-  void stop_waiting() noexcept { blocks_.stop_waiting(); }
-  /// Fetches nothing more ahead, and no read waits any more.
-  void end() noexcept { blocks_.end(); }
+  void cancel() noexcept {
+    blocks_.stop_waiting();
+    cancel_reads(far_);
+  }
+  /// Also fetches nothing more ahead.
+  void end_reads() noexcept {
+    blocks_.end();
+    penstock::end_reads(far_);
+  }
 
-  void add_to(storage_counters& all) const noexcept {
-    all.hits += hits_.load(std::memory_order_relaxed);
-    all.fetched += fetched_.load(std::memory_order_relaxed);
-    all.evicted += blocks_.evicted();
-    all.refetched += refetched_.load(std::memory_order_relaxed);
-    all.corrupt += corrupt_.load(std::memory_order_relaxed);
-    all.uncached += uncached_.load(std::memory_order_relaxed);
-    all.held += blocks_.held();
+  /// What the cache did, and what the other storage did.
+  [[nodiscard]] session_report report() const {
+    session_report all = report_of(far_);
+    all.counted = true;
+    all.max_in_flight = 0;
+    all.oldest.reset();
+    all.names = names();
+    all.counters.hits += hits_.load(std::memory_order_relaxed);
+    all.counters.fetched += fetched_.load(std::memory_order_relaxed);
+    all.counters.evicted += blocks_.evicted();
+    all.counters.refetched += refetched_.load(std::memory_order_relaxed);
+    all.counters.corrupt += corrupt_.load(std::memory_order_relaxed);
+    all.counters.uncached += uncached_.load(std::memory_order_relaxed);
+    all.counters.held += blocks_.held();
+    return all;
+  }
+  [[nodiscard]] session_report limits() const {
+    session_report all = limits_of(far_);
+    all.max_in_flight = 0;
+    return all;
   }
 
  private:
@@ -273,17 +338,19 @@ class block_cache {
   /// Reads a block from the other storage, and copies a part of it. Returns whether the cache keeps it.
   bool fetch(object_id id, cached_object& what, std::uint64_t number, const answer& mine,
              wait_stops::moment begun, std::uint64_t within = 0, mutable_bytes into = {}) {
-    std::optional<typename blocks_type::room> whole;
+    decltype(blocks_.room(mine.where)) room{};
+    mutable_bytes whole;
     try {
-      whole.emplace(blocks_, mine.where, to_size(objects_.bytes_of(what, number)));
-      far_.read(id, number * blocks_.block_size(), whole->span());
+      room = blocks_.room(mine.where);
+      whole = {&room[0], to_size(objects_.bytes_of(what, number))};
+      far_.read(id, number * blocks_.block_size(), whole);
     } catch (...) {
       blocks_.give_up(mine.where, begun);
       throw;
     }
     count(fetched_);
-    std::ranges::copy(whole->span().subspan(to_size(within), into.size()), into.begin());
-    return blocks_.fill(mine.where, what.key_of(number), whole->span(), begun);
+    std::ranges::copy(whole.subspan(to_size(within), into.size()), into.begin());
+    return blocks_.fill(mine.where, what.key_of(number), whole, begun);
   }
 
   // ---- what a run says that it will read
@@ -333,6 +400,7 @@ class block_cache {
     return false;
   }
 
+  Far where_;  // whose names the others refer to
   far_session far_;
   blocks_type blocks_;
   std::chrono::milliseconds max_wait_;
@@ -341,5 +409,4 @@ class block_cache {
   counter hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0};
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/storage/cache/block_files.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/cache/block_plan.hpp>
+#include <penstock/storage/cache/work_ahead.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/reads/wait_stops.hpp>
 
@@ -14,13 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// The checksum of bytes, which depends on a seed.
-using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
+namespace penstock::inline v0_1::detail::blocks {
 
 /// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
 ///
@@ -29,25 +28,19 @@ using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std
 /// process that dies: its slot is filled by the next one that wants the block.
 /// Threads: any number.
 class block_folder {
-  struct state;
-
  public:
   /// What is planned is not told to the other storage, too: it would fetch ahead what the folder has.
   static constexpr bool tells_far = false;
 
   /// Opens the folder, or makes it; see `disk_cache` for what it throws.
   block_folder(const disk_cache& where, checksum_call checksum);
-  block_folder(const block_folder&) = delete;
-  block_folder& operator=(const block_folder&) = delete;
   ~block_folder();
 
-  [[nodiscard]] std::uint64_t block_size() const noexcept;
-  /// How many blocks there is room for.
-  [[nodiscard]] std::uint64_t slots() const noexcept;
-  /// How many blocks went for others.
-  [[nodiscard]] std::uint64_t evicted() const noexcept;
+  [[nodiscard]] std::uint64_t block_size() const noexcept { return files_.table.of().block; }
+  [[nodiscard]] std::uint64_t slots() const noexcept { return files_.table.of().slots; }
+  [[nodiscard]] std::uint64_t evicted() const noexcept { return evicted_.load(std::memory_order_relaxed); }
   /// Bytes of memory for blocks that are fetched.
-  [[nodiscard]] std::uint64_t held() const noexcept;
+  [[nodiscard]] std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
   /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
   [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
@@ -64,12 +57,12 @@ class block_folder {
 
   /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
   /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
-  [[nodiscard]] wait_stops& stops() noexcept;
+  [[nodiscard]] wait_stops& stops() noexcept { return files_.stops; }
   void stop_waiting() noexcept { stops().stop(); }
   /// Also fetches nothing more ahead.
   void end() noexcept;
   /// Waits for what is being fetched ahead.
-  void leave(const block_plan& plan) noexcept;
+  void leave(const block_plan&) noexcept { ahead_.join(); }
 
   /// What somebody has who asked for a block that was not there.
   struct answer {
@@ -80,20 +73,12 @@ class block_folder {
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
   /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
   [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
-  /// Memory for a block that this thread fetches, which is used again.
-  class room {
-   public:
-    room(block_folder& all, place mine, std::size_t size);
-    room(const room&) = delete;
-    room& operator=(const room&) = delete;
-    ~room();
-    [[nodiscard]] mutable_bytes span() const noexcept { return {bytes_.get(), size_}; }
-
-   private:
-    state& all_;
-    std::unique_ptr<std::byte[]> bytes_;
-    std::size_t size_;
+  struct gives_back {
+    block_folder* to = nullptr;
+    void operator()(std::byte* room) const noexcept;
   };
+  /// Memory for a block that this thread fetches, which is used again.
+  [[nodiscard]] std::unique_ptr<std::byte[], gives_back> room(place);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
   bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
   void give_up(place mine, wait_stops::moment begun) noexcept;
@@ -114,18 +99,54 @@ class block_folder {
   void follow(const block_plan&) const noexcept {}
   /// Wakes a thread that calls `task(self)`, and goes on as long as it returns true. The first call starts
   /// these threads, as many as the options say.
-  void fetch_ahead(bool (*task)(void* self), void* self) noexcept;
-  void wake_ahead() noexcept;
+  void fetch_ahead(bool (*task)(void* self), void* self) noexcept {
+    if (options_.ahead != 0) ahead_.start(options_.ahead, task, self);
+  }
+  void wake_ahead() noexcept { ahead_.wake(); }
 
  private:
+  static constexpr std::uint32_t no_row = next_uses::maximum;
+
+  [[nodiscard]] static std::int64_t now_ns() noexcept;
   [[nodiscard]] copied copy_from(place from, const key& what, std::uint64_t size, std::uint64_t offset,
                                  mutable_bytes into, bool resident);
 
-  owned<state> state_;
+  /// The next uses of all sessions that live. The caller may change the folder.
+  [[nodiscard]] outlook future() noexcept;
+  /// Takes a row, if there is one. The caller may change the folder.
+  void take_row() noexcept;
+  void clear_row() noexcept;
+
+  /// Gives up blocks so that the disk has room for one.
+  [[nodiscard]] bool make_room(wait_stops::moment begun);
+
+  const disk_cache_options options_;
+  block_files files_;
+  inline static std::atomic<std::uint64_t> sessions{0};
+  const std::uint64_t number_ = ++sessions;
+  checksum_call checksum_;
+  bool once_;
+  std::atomic<bool> trusts_{true};          // with `once`
+  std::atomic<std::uint32_t> row_{no_row};  // in `next_uses`
+  bool wants_row_ = true;
+  std::vector<std::atomic<std::uint32_t>> waited_;  // the states that somebody waited for in vain
+  std::atomic<std::int64_t> rests_until_{0};        // after a block found no room; and for how long it was
+  std::atomic<std::int64_t> last_rest_{0};
+  std::atomic<std::uint64_t> evicted_{0}, held_{0};
+  std::vector<std::atomic<std::uint32_t>> seen_;  // with `once`: the state in which a piece was compared
+  std::mutex rooms_mutex_;
+  std::vector<std::unique_ptr<std::byte[]>> rooms_;
+  // Of the thread that plans: where the run stood first, and whether the plan had its end.
+  struct beginning {
+    std::uint64_t row;
+    std::int64_t ns;
+  };
+  std::optional<beginning> first_;
+  bool ended_ = false;
+  work_ahead ahead_;
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/cache/block_folder.ipp>

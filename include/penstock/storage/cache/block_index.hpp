@@ -2,18 +2,22 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/storage/cache/next_uses.hpp>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
+namespace penstock::inline v0_1::detail::blocks {
 
 /// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
 inline constexpr std::uint64_t piece_size = 32'768;
+
+/// The checksum of bytes, which depends on a seed.
+using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
 
 /// What identifies a block: a hash of its object's name and version, and of its number.
 struct key {
@@ -43,112 +47,6 @@ struct place {
 /// How a copy of bytes of a block went.
 enum class copied { whole, absent, moved, damaged };
 
-/// When a process needs a block next: a row of its run, or one of the others.
-class next_use {
- public:
-  constexpr next_use() = default;  // unknown
-  [[nodiscard]] static constexpr next_use at(std::uint64_t run_row) noexcept { return next_use(run_row + 1); }
-  /// Not before this row: so far it knows what it will read.
-  [[nodiscard]] static constexpr next_use not_before(std::uint64_t run_row) noexcept {
-    return next_use((run_row + 1) | open);
-  }
-  /// Not in this run.
-  [[nodiscard]] static constexpr next_use never() noexcept { return next_use(~std::uint64_t{0}); }
-  [[nodiscard]] static constexpr next_use of_word(std::uint64_t word) noexcept { return next_use(word); }
-  [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
-
-  [[nodiscard]] constexpr bool is_never() const noexcept { return word_ == ~std::uint64_t{0}; }
-  /// Whether a process that stands at a row has to look again.
-  [[nodiscard]] constexpr bool is_stale(std::uint64_t run_row) const noexcept {
-    return word_ == 0 || (!is_never() && ((word_ & open) != 0 || word_ <= run_row));
-  }
-  /// How many rows from this one on; none if it is not known, since it may be soon.
-  [[nodiscard]] constexpr std::uint64_t rows_from(std::uint64_t run_row) const noexcept {
-    if (word_ == 0) return 0;
-    const std::uint64_t when = (word_ & ~open) - 1;
-    return when > run_row ? when - run_row : 0;
-  }
-  friend constexpr bool operator==(next_use, next_use) = default;
-
- private:
-  static constexpr std::uint64_t open = std::uint64_t{1} << 62;
-  constexpr explicit next_use(std::uint64_t word) noexcept : word_(word) {}
-
-  std::uint64_t word_ = 0;
-};
-
-/// When the block of each slot of a folder is needed next, by each process that knows: in memory that all of
-/// them map, a row of words for each process. A process writes its own row, and when a slot gets another
-/// block, who gives it that says of all rows that it is not known.
-///
-/// Everything here is advice. A word that is wrong, or of a process that died, makes a worse block go; no
-/// byte that is delivered depends on it.
-class next_uses {
- public:
-  /// So many processes have a row.
-  static constexpr std::uint32_t maximum = 64;
-  /// Farther than this is not told apart from never.
-  static constexpr std::uint64_t farthest = ~std::uint64_t{0};
-
-  [[nodiscard]] static constexpr std::uint64_t bytes(std::uint64_t slots) noexcept {
-    return maximum * (sizeof(row_record) + slots * sizeof(std::uint64_t));
-  }
-  /// Refers to `bytes(slots)` bytes.
-  next_uses(std::byte* memory, std::uint64_t slots) noexcept : memory_(memory), slots_(slots) {}
-
-  [[nodiscard]] bool is_used(std::uint32_t row) const noexcept;
-  /// Begins a row, in which nothing is known. The caller holds the lock of the folder.
-  void begin(std::uint32_t row) const noexcept;
-  void end(std::uint32_t row) const noexcept;
-
-  // ---- the process whose row it is
-  /// Where its run stands, and how long a row of the run takes; 0 if that is not known yet.
-  void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row) const noexcept;
-  [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
-  void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
-  /// Nothing is known any more.
-  void clear(std::uint32_t row) const noexcept;
-
-  /// A slot gets another block. The caller holds the lock of the folder.
-  void forget(std::uint32_t slot) const noexcept;
-
- private:
-  friend class outlook;
-  struct row_record {
-    std::uint64_t used, run_row, ns_per_row, unused[5];
-  };
-
-  [[nodiscard]] row_record& record(std::uint32_t row) const noexcept;
-  [[nodiscard]] std::uint64_t& word(std::uint32_t row, std::uint32_t slot) const noexcept;
-
-  std::byte* memory_;
-  std::uint64_t slots_;
-};
-
-/// The rows of processes that live, as they were seen once, for the choice of the block that goes.
-class outlook {
- public:
-  outlook() = default;
-
-  void add(const next_uses& all, std::uint32_t row) noexcept;
-  /// All rows are there: what they have in common.
-  void settle() noexcept;
-  /// How far away the next use of a slot is, by whoever needs it first; comparable between slots.
-  [[nodiscard]] std::uint64_t distance(std::uint32_t slot) const noexcept;
-  /// The same of a block that is in no slot, which one process needs then.
-  [[nodiscard]] std::uint64_t distance(std::uint32_t row, next_use when) const noexcept;
-
- private:
-  struct row_seen {
-    std::uint64_t run_row = 0, ns_per_row = 1;
-    std::uint64_t* words = nullptr;
-    std::uint32_t number = 0;
-    [[nodiscard]] std::uint64_t to(next_use when) const noexcept;
-  };
-  std::array<row_seen, next_uses::maximum> rows_;
-  std::uint32_t count_ = 0;
-};
-
 /// The largest number up to a maximum that fits, if all smaller ones do.
 template <class Fits>
 [[nodiscard]] std::uint64_t largest(std::uint64_t maximum, Fits&& fits) {
@@ -162,7 +60,6 @@ template <class Fits>
   }
   return low;
 }
-/// Maximum of slots in any cache.
 inline constexpr std::uint64_t max_slots = std::uint64_t{1} << 30;
 
 /// A slot that another block may have: when it was used, 0 if it is free, and how far away its next use is.
@@ -203,8 +100,7 @@ class block_index {
  public:
   static constexpr std::uint32_t version = 2;
 
-  /// The bytes of an index.
-  [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
+  [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept { return layout(of).end; }
   /// How many slots there are within a limit of bytes, index and `data_head` included.
   [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block,
                                                   std::uint64_t piece) noexcept;
@@ -217,7 +113,6 @@ class block_index {
   /// nothing in it.
   [[nodiscard]] static bool is_data(const std::byte* first, std::size_t size) noexcept;
 
-  /// What the head of a file says.
   enum class head { empty, ready, foreign, other_version };
   /// Of the first `size` bytes of a file, at most 4096.
   [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
@@ -235,14 +130,11 @@ class block_index {
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
   /// The number that the file of the blocks has, too.
   [[nodiscard]] std::uint64_t pair() const noexcept;
-  /// When the block of each slot is needed next.
-  [[nodiscard]] next_uses next() const noexcept;
-  /// The block of a slot, if it is full.
+  [[nodiscard]] next_uses next() const noexcept { return {memory_ + layout_.next, shape_.slots}; }
   [[nodiscard]] std::optional<key> block_in(place seen) const noexcept;
 
   // ---- any thread of any process
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
-  /// Whether a slot is still what it was.
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
   /// Like `same`, for a caller that has read the slot's bytes: all of these reads come before it.
   [[nodiscard]] bool still_same(place seen) const noexcept {
@@ -254,14 +146,12 @@ class block_index {
 #endif
     return same(seen);
   }
-  /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
   /// Says in a line of `next` where its run stands and how long a row of the run takes, and of each slot, as
   /// far as that is not known, when it is needed next: `when(who, block)`.
   void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row,
                 next_use (*when)(const void* who, const key& block), const void* who) const;
-  /// Notes that a full slot was used.
   void touch(std::uint32_t slot) const noexcept;
   /// The word that changes when a slot does.
   [[nodiscard]] std::uint32_t* word_of(std::uint32_t slot) const noexcept;
@@ -282,7 +172,6 @@ class block_index {
                                                   bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
   place take(std::uint32_t slot, const key& what) const noexcept;
-  /// Frees a slot.
   void drop(std::uint32_t slot) const noexcept;
   /// Whether `least_needed` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
@@ -290,8 +179,28 @@ class block_index {
   void settle(std::uint32_t slot) const noexcept;
 
  private:
-  struct head_record;
-  struct slot_record;
+  /// The first page of the file. Numbers are in the machine's byte order, which `order` tells.
+  struct head_record {
+    static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16}, data_name{"PENSTOCK CACHED\0", 16};
+    static constexpr std::uint32_t order_mark = 0x01020304;
+    static constexpr std::uint64_t bytes = 4096;
+
+    char magic[16];
+    std::uint32_t version, order;
+    std::uint64_t block, piece, slots;
+    std::uint32_t ready, changing;
+    std::uint64_t clock;  // one more for each block that comes
+    std::uint64_t pair;   // the file of the blocks has it, too
+    std::uint64_t hand;   // the slot from which on `least_needed` looks next
+  };
+  struct slot_record {
+    std::uint32_t state;
+    std::uint32_t next;  // in its chain: the number of a slot and 1, or 0
+    std::uint64_t high, low;
+  };
+  /// The use of a slot that is being filled.
+  static constexpr std::uint64_t used_now = ~std::uint64_t{0};
+
   /// Where the parts begin: the head, then chains, slots, uses, checksums and next uses.
   struct layout {
     explicit layout(const shape& what) noexcept;
@@ -302,8 +211,10 @@ class block_index {
   [[nodiscard]] T& at(std::uint64_t part, std::uint64_t number) const noexcept {
     return reinterpret_cast<T*>(memory_ + part)[number];
   }
-  [[nodiscard]] head_record& head_of() const noexcept;
-  [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept;
+  [[nodiscard]] head_record& head_of() const noexcept { return *reinterpret_cast<head_record*>(memory_); }
+  [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept {
+    return at<slot_record>(layout_.slots, slot);
+  }
   [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
   [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept {
     return at<std::uint64_t>(layout_.uses, slot);
@@ -314,6 +225,7 @@ class block_index {
   [[nodiscard]] static key key_of(slot_record& one) noexcept;
   void link(std::uint32_t slot) const noexcept;
   void unlink(std::uint32_t slot) const noexcept;
+  // A new generation.
   place set_state(std::uint32_t slot, phase next) const noexcept;
   void rebuild() const noexcept;
 
@@ -322,8 +234,7 @@ class block_index {
   layout layout_;
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/cache/block_index.ipp>

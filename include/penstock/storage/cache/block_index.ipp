@@ -4,139 +4,30 @@
 #include <penstock/storage/cache/block_index.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// The first page of the file. Numbers are in the machine's byte order, which `order` tells.
-struct block_index::head_record {
-  static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16}, data_name{"PENSTOCK CACHED\0", 16};
-  static constexpr std::uint32_t order_mark = 0x01020304;
-  static constexpr std::uint64_t bytes = 4096;
-
-  char magic[16];
-  std::uint32_t version, order;
-  std::uint64_t block, piece, slots;
-  std::uint32_t ready, changing;
-  std::uint64_t clock;  // one more for each block that comes
-  std::uint64_t pair;   // the file of the blocks has it, too
-  std::uint64_t hand;   // the slot from which on `least_needed` looks next
-};
-
-struct block_index::slot_record {
-  std::uint32_t state;
-  std::uint32_t next;  // in its chain: the number of a slot and 1, or 0
-  std::uint64_t high, low;
-};
-
-/// The words of an index are shared by processes.
-template <class T>
-[[nodiscard]] T get(T& word, std::memory_order order = std::memory_order_relaxed) noexcept {
-  return std::atomic_ref<T>(word).load(order);
-}
-template <class T>
-void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) noexcept {
-  std::atomic_ref<T>(word).store(value, order);
-}
-
-PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
-  return reinterpret_cast<row_record*>(memory_)[row];
-}
-PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
-}
-
-PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
-  return blocks::get(record(row).used, std::memory_order_acquire) != 0;
-}
-PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
-  clear(row);
-  stand_at(row, 0, 0);
-  put(record(row).used, std::uint64_t{1}, std::memory_order_release);
-}
-PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
-  put(record(row).used, std::uint64_t{0}, std::memory_order_release);
-}
-
-PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
-                                         std::uint64_t ns_per_row) const noexcept {
-  put(record(row).run_row, run_row);
-  put(record(row).ns_per_row, ns_per_row);
-}
-PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return next_use::of_word(blocks::get(word(row, slot)));
-}
-PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
-  // In one order with the states of slots: see `block_index::stand_at`.
-  put(word(row, slot), when.word(), std::memory_order_seq_cst);
-}
-PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
-}
-PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
-  for (std::uint32_t row = 0; row < maximum; ++row)
-    if (is_used(row)) set(row, slot, {});
-}
-
-PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
-  if (count_ == rows_.size()) return;
-  next_uses::row_record& one = all.record(row);
-  rows_[count_++] = {get(one.run_row), get(one.ns_per_row), &all.word(row, 0), row};
-}
-
-// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
-// says of each would only add noise.
-PENSTOCK_INLINE void outlook::settle() noexcept {
-  constexpr std::uint64_t alike = 4;
-  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    least = std::min(least, rows_[i].ns_per_row);
-    greatest = std::max(greatest, rows_[i].ns_per_row);
-  }
-  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
-  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
-}
-
-PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
-  if (when.is_never()) return next_uses::farthest;
-  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
-  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
-}
-PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
-  std::uint64_t least = next_uses::farthest;
-  for (std::uint32_t i = 0; i < count_ && least != 0; ++i)
-    least = std::min(least, rows_[i].to(next_use::of_word(get(rows_[i].words[slot]))));
-  return least;
-}
-PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
-  for (std::uint32_t i = 0; i < count_; ++i)
-    if (rows_[i].number == row) return rows_[i].to(when);
-  return 0;
-}
-
-PENSTOCK_INLINE block_index::layout::layout(const shape& what) noexcept
-    : pieces(what.pieces()),
-      chains(head_record::bytes),
-      slots(chains + (std::bit_ceil(what.slots) * sizeof(std::uint32_t) + 63) / 64 * 64),
-      uses(slots + what.slots * sizeof(slot_record)),
-      sums(uses + what.slots * sizeof(std::uint64_t)),
-      next(sums + what.slots * pieces * sizeof(std::uint64_t)),
-      // Whole pages, since that is what they take of a disk.
-      end((next + next_uses::bytes(what.slots) + head_record::bytes - 1) / head_record::bytes *
-          head_record::bytes) {}
-/// The use of a slot that is being filled.
-inline constexpr std::uint64_t used_now = ~std::uint64_t{0};
-
-PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept { return layout(of).end; }
+namespace penstock::inline v0_1::detail::blocks {
 
 PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std::uint64_t block,
                                                         std::uint64_t piece) noexcept {
   return largest(std::min(limit / block, max_slots), [&](std::uint64_t slots) {
     return bytes({block, piece, slots}) + data_head + slots * block <= limit;
   });
+}
+PENSTOCK_INLINE std::array<std::byte, 64> block_index::data_head_of(std::uint64_t pair) noexcept {
+  std::array<std::byte, 64> made{};
+  std::memcpy(made.data(), head_record::data_name.data(), head_record::data_name.size());
+  std::memcpy(made.data() + 16, &version, sizeof(version));
+  std::memcpy(made.data() + 24, &pair, sizeof(pair));
+  return made;
+}
+PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t size) noexcept {
+  const std::size_t known = std::min(size, head_record::data_name.size());
+  return std::memcmp(first, head_record::data_name.data(), known) == 0 ||
+         std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
 }
 
 PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std::size_t size, shape& found,
@@ -155,19 +46,6 @@ PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std:
   return head::ready;
 }
 
-PENSTOCK_INLINE std::array<std::byte, 64> block_index::data_head_of(std::uint64_t pair) noexcept {
-  std::array<std::byte, 64> made{};
-  std::memcpy(made.data(), head_record::data_name.data(), head_record::data_name.size());
-  std::memcpy(made.data() + 16, &version, sizeof(version));
-  std::memcpy(made.data() + 24, &pair, sizeof(pair));
-  return made;
-}
-PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t size) noexcept {
-  const std::size_t known = std::min(size, head_record::data_name.size());
-  return std::memcmp(first, head_record::data_name.data(), known) == 0 ||
-         std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
-}
-
 PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape& what,
                                                                      std::uint64_t pair) noexcept {
   head_record made{};
@@ -181,33 +59,15 @@ PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape
   made.pair = pair;
   return std::bit_cast<std::array<std::byte, 80>>(made);
 }
-PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
-PENSTOCK_INLINE next_uses block_index::next() const noexcept {
-  return {memory_ + layout_.next, shape_.slots};
+PENSTOCK_INLINE void block_index::make_ready() const noexcept {
+  put(head_of().ready, 1u, std::memory_order_release);
 }
+PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE std::optional<key> block_index::block_in(place seen) const noexcept {
   const key found = key_of(record(seen.slot));
   if (seen.now() != phase::full || !same(seen)) return std::nullopt;
   return found;
 }
-PENSTOCK_INLINE void block_index::make_ready() const noexcept {
-  put(head_of().ready, 1u, std::memory_order_release);
-}
-
-PENSTOCK_INLINE block_index::head_record& block_index::head_of() const noexcept {
-  return *reinterpret_cast<head_record*>(memory_);
-}
-PENSTOCK_INLINE block_index::slot_record& block_index::record(std::uint32_t slot) const noexcept {
-  return at<slot_record>(layout_.slots, slot);
-}
-PENSTOCK_INLINE std::uint32_t& block_index::chain(const key& what) const noexcept {
-  return at<std::uint32_t>(layout_.chains, what.low & (std::bit_ceil(shape_.slots) - 1));
-}
-PENSTOCK_INLINE key block_index::key_of(slot_record& one) noexcept {
-  // Not before the state that says that they change.
-  return {get(one.high, std::memory_order_acquire), get(one.low, std::memory_order_acquire)};
-}
-
 PENSTOCK_INLINE place block_index::look_at(std::uint32_t slot) const noexcept {
   return {slot, get(record(slot).state, std::memory_order_acquire)};
 }
@@ -220,6 +80,7 @@ PENSTOCK_INLINE std::optional<place> block_index::full_of(std::uint32_t slot,
 PENSTOCK_INLINE std::uint64_t block_index::sum(std::uint32_t slot, std::uint64_t piece) const noexcept {
   return get(sum_at(slot, piece), std::memory_order_acquire);
 }
+
 PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row,
                                            next_use (*when)(const void* who, const key& block),
                                            const void* who) const {
@@ -245,11 +106,11 @@ PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {
 PENSTOCK_INLINE std::uint32_t* block_index::word_of(std::uint32_t slot) const noexcept {
   return &record(slot).state;
 }
-
 PENSTOCK_INLINE void block_index::set_sum(std::uint32_t slot, std::uint64_t piece,
                                           std::uint64_t sum) const noexcept {
   put(sum_at(slot, piece), sum, std::memory_order_release);
 }
+
 PENSTOCK_INLINE bool block_index::publish(place mine) const noexcept {
   constexpr std::uint32_t phases = 3;
   const std::uint32_t full = (mine.state & ~phases) | static_cast<std::uint32_t>(phase::full);
@@ -323,7 +184,6 @@ PENSTOCK_INLINE void block_index::drop(std::uint32_t slot) const noexcept {
   set_state(slot, phase::free);
   put(use(slot), std::uint64_t{0});
 }
-
 PENSTOCK_INLINE bool block_index::held(std::uint32_t slot) const noexcept {
   return get(use(slot)) == used_now;
 }
@@ -331,12 +191,30 @@ PENSTOCK_INLINE void block_index::settle(std::uint32_t slot) const noexcept {
   put(use(slot), get(head_of().clock));
 }
 
+PENSTOCK_INLINE block_index::layout::layout(const shape& what) noexcept
+    : pieces(what.pieces()),
+      chains(head_record::bytes),
+      slots(chains + (std::bit_ceil(what.slots) * sizeof(std::uint32_t) + 63) / 64 * 64),
+      uses(slots + what.slots * sizeof(slot_record)),
+      sums(uses + what.slots * sizeof(std::uint64_t)),
+      next(sums + what.slots * pieces * sizeof(std::uint64_t)),
+      // Whole pages, since that is what they take of a disk.
+      end((next + next_uses::bytes(what.slots) + head_record::bytes - 1) / head_record::bytes *
+          head_record::bytes) {}
+PENSTOCK_INLINE std::uint32_t& block_index::chain(const key& what) const noexcept {
+  return at<std::uint32_t>(layout_.chains, what.low & (std::bit_ceil(shape_.slots) - 1));
+}
+PENSTOCK_INLINE key block_index::key_of(slot_record& one) noexcept {
+  // Not before the state that says that they change.
+  return {get(one.high, std::memory_order_acquire), get(one.low, std::memory_order_acquire)};
+}
 PENSTOCK_INLINE void block_index::link(std::uint32_t slot) const noexcept {
   slot_record& one = record(slot);
   std::uint32_t& first = chain(key_of(one));
   put(one.next, get(first));
   put(first, slot + 1);
 }
+
 PENSTOCK_INLINE void block_index::unlink(std::uint32_t slot) const noexcept {
   slot_record& one = record(slot);
   std::uint32_t* word = &chain(key_of(one));
@@ -350,7 +228,6 @@ PENSTOCK_INLINE void block_index::unlink(std::uint32_t slot) const noexcept {
     word = &record(next - 1).next;
   }
 }
-// A new generation.
 PENSTOCK_INLINE place block_index::set_state(std::uint32_t slot, phase next) const noexcept {
   std::uint32_t& word = record(slot).state;
   const std::uint32_t made = ((get(word) >> 2) + 1) << 2 | static_cast<std::uint32_t>(next);
@@ -375,5 +252,4 @@ PENSTOCK_INLINE void block_index::rebuild() const noexcept {
   }
 }
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks

@@ -10,8 +10,7 @@
 #include <mutex>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
+namespace penstock::inline v0_1::detail::blocks {
 
 /// What one session knows of the blocks that its run will read: when each is needed next.
 ///
@@ -33,7 +32,6 @@ class block_plan {
   [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
   /// A block will be read at a row, none earlier than any before.
   void plan_read(std::uint32_t block, std::uint64_t row);
-  /// Whether it can be told more.
   [[nodiscard]] bool has_room() const;
   /// The run has passed all rows before `row`; what it reads before `seen` is known, and if `ends`, it
   /// reads nothing after that.
@@ -84,8 +82,7 @@ class block_plan {
   bool ends_ = false;
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/cache/block_plan.ipp>

@@ -3,11 +3,12 @@
 
 #include <penstock/storage/cache/block_plan.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <algorithm>
 #include <bit>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
+namespace penstock::inline v0_1::detail::blocks {
 
 PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
   const std::scoped_lock lock(mutex_);
@@ -24,19 +25,6 @@ PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
   for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
   return first;
 }
-PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
-  std::uint64_t at = keys_[block].high;
-  while (table_[to_size(at & (table_.size() - 1))] != 0) ++at;
-  table_[to_size(at & (table_.size() - 1))] = block + 1;
-}
-PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
-  if (table_.empty()) return none;
-  for (std::uint64_t at = what.high;; ++at) {
-    const std::uint32_t one = table_[to_size(at & (table_.size() - 1))];
-    if (one == 0) return none;
-    if (keys_[one - 1] == what) return one - 1;
-  }
-}
 
 PENSTOCK_INLINE void block_plan::plan_read(std::uint32_t block, std::uint64_t row) {
   const std::scoped_lock lock(mutex_);
@@ -49,30 +37,6 @@ PENSTOCK_INLINE void block_plan::plan_read(std::uint32_t block, std::uint64_t ro
     }
   }
   append(block, row);
-}
-PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t row) {
-  if (end_ - begin_ == uses_.size()) grow();
-  const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
-  uses_[here] = {row, row, block, none};
-  known& one = blocks_[block];
-  if (one.tail == none)
-    one.head = here;
-  else
-    uses_[one.tail].next = here;
-  one.tail = here;
-  ++end_;
-}
-PENSTOCK_INLINE void block_plan::grow() {
-  std::vector<use> before(std::max<std::size_t>(1024, 2 * uses_.size()));
-  before.swap(uses_);
-  const std::uint64_t begin = begin_, end = end_;
-  begin_ = end_ = 0;
-  for (known& one : blocks_) one = {};
-  for (std::uint64_t i = begin; i != end; ++i) {
-    const use& one = before[to_size(i & (before.size() - 1))];
-    append(one.block, one.first);
-    at(end_ - 1).last = one.last;
-  }
 }
 PENSTOCK_INLINE bool block_plan::has_room() const {
   const std::scoped_lock lock(mutex_);
@@ -96,13 +60,6 @@ PENSTOCK_INLINE void block_plan::clear() {
   for (known& one : blocks_) one = {};
   begin_ = end_ = row_ = seen_ = 0;
   ends_ = false;
-}
-
-PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
-  if (block != none)
-    for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
-      if (uses_[i].last >= row_) return next_use::at(std::max(uses_[i].first, row_));
-  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, row_));
 }
 PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
   const std::scoped_lock lock(mutex_);
@@ -130,5 +87,49 @@ PENSTOCK_INLINE void block_plan::list_coming(std::size_t maximum, std::vector<co
   }
 }
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t row) {
+  if (end_ - begin_ == uses_.size()) grow();
+  const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
+  uses_[here] = {row, row, block, none};
+  known& one = blocks_[block];
+  if (one.tail == none)
+    one.head = here;
+  else
+    uses_[one.tail].next = here;
+  one.tail = here;
+  ++end_;
+}
+
+PENSTOCK_INLINE void block_plan::grow() {
+  std::vector<use> before(std::max<std::size_t>(1024, 2 * uses_.size()));
+  before.swap(uses_);
+  const std::uint64_t begin = begin_, end = end_;
+  begin_ = end_ = 0;
+  for (known& one : blocks_) one = {};
+  for (std::uint64_t i = begin; i != end; ++i) {
+    const use& one = before[to_size(i & (before.size() - 1))];
+    append(one.block, one.first);
+    at(end_ - 1).last = one.last;
+  }
+}
+PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
+  if (block != none)
+    for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
+      if (uses_[i].last >= row_) return next_use::at(std::max(uses_[i].first, row_));
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, row_));
+}
+PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
+  if (table_.empty()) return none;
+  for (std::uint64_t at = what.high;; ++at) {
+    const std::uint32_t one = table_[to_size(at & (table_.size() - 1))];
+    if (one == 0) return none;
+    if (keys_[one - 1] == what) return one - 1;
+  }
+}
+PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
+  std::uint64_t at = keys_[block].high;
+  while (table_[to_size(at & (table_.size() - 1))] != 0) ++at;
+  table_[to_size(at & (table_.size() - 1))] = block + 1;
+}
+
+}  // namespace penstock::inline v0_1::detail::blocks

@@ -4,6 +4,7 @@
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/cache/block_plan.hpp>
 #include <penstock/storage/disk_cache.hpp>
@@ -14,14 +15,14 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
+namespace penstock::inline v0_1::detail::blocks {
 
 /// The blocks of a `memory_cache`, in memory of this process that was reserved at once.
 ///
@@ -43,8 +44,6 @@ class memory_blocks {
  public:
   /// Throws errc::argument if the system does not give that much.
   memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict);
-  memory_blocks(const memory_blocks&) = delete;
-  memory_blocks& operator=(const memory_blocks&) = delete;
   ~memory_blocks();
 
   /// How many slots there are within a limit of bytes, everything else included.
@@ -55,20 +54,19 @@ class memory_blocks {
   class pin {
    public:
     pin() noexcept = default;
-    pin(pin&& other) noexcept
-        : slot_(std::exchange(other.slot_, nullptr)), bytes_(std::exchange(other.bytes_, nullptr)) {}
-    pin& operator=(pin&&) = delete;
-    ~pin() {
-      if (slot_ != nullptr) slot_->word.fetch_sub(one_pin, std::memory_order_release);
-    }
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
     [[nodiscard]] const std::byte* bytes() const noexcept { return bytes_; }
 
    private:
     friend memory_blocks;
+    struct released {
+      void operator()(slot_record* slot) const noexcept {
+        slot->word.fetch_sub(one_pin, std::memory_order_release);
+      }
+    };
     pin(slot_record& pinned, const std::byte* bytes) noexcept : slot_(&pinned), bytes_(bytes) {}
 
-    slot_record* slot_ = nullptr;
+    std::unique_ptr<slot_record, released> slot_;
     const std::byte* bytes_ = nullptr;
   };
 
@@ -106,7 +104,6 @@ class memory_blocks {
   /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
-  /// The slot is full.
   void publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
   /// Whether this thread fills it itself: a cache that is around itself must not wait for that.
@@ -155,8 +152,7 @@ class memory_blocks {
   std::condition_variable changed_;
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/cache/memory_blocks.ipp>

@@ -12,19 +12,7 @@
 #include <bit>
 #include <new>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
-  const auto index = [](std::uint64_t slots) {
-    return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
-  };
-  // What the object itself takes, and the heap beside each part.
-  constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
-  if (limit < rest) return 0;
-  return largest(std::min(max_slots, (limit - rest) / block),
-                 [&](std::uint64_t slots) { return index(slots) <= limit - rest - slots * block; });
-}
+namespace penstock::inline v0_1::detail::blocks {
 
 PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
     : block_(block),
@@ -51,45 +39,16 @@ PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t 
 }
 PENSTOCK_INLINE memory_blocks::~memory_blocks() { ::munmap(memory_, to_size(count_ * block_)); }
 
-PENSTOCK_INLINE std::uint32_t& memory_blocks::chain(const key& what) const noexcept {
-  return chains_[to_size(what.low & (std::bit_ceil(count_) - 1))];
+PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
+  const auto index = [](std::uint64_t slots) {
+    return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
+  };
+  // What the object itself takes, and the heap beside each part.
+  constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
+  if (limit < rest) return 0;
+  return largest(std::min(max_slots, (limit - rest) / block),
+                 [&](std::uint64_t slots) { return index(slots) <= limit - rest - slots * block; });
 }
-PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::slot_of(const key& what) const noexcept {
-  for (std::uint32_t next = chain(what); next != 0; next = slots_[next - 1].next)
-    if (slots_[next - 1].what == what) return next - 1;
-  return std::nullopt;
-}
-PENSTOCK_INLINE void memory_blocks::unlink(std::uint32_t slot) noexcept {
-  std::uint32_t* link = &chain(slots_[slot].what);
-  while (*link != 0 && *link != slot + 1) link = &slots_[*link - 1].next;
-  if (*link != 0) *link = slots_[slot].next;
-}
-
-PENSTOCK_INLINE void memory_blocks::follow(const block_plan& plan) {
-  if (!plans_) return;
-  const std::scoped_lock lock(mutex_);
-  followed_.push_back(&plan);
-}
-PENSTOCK_INLINE void memory_blocks::leave(const block_plan& plan) noexcept {
-  const std::scoped_lock lock(mutex_);
-  std::erase(followed_, &plan);
-}
-PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noexcept {
-  std::uint64_t least = next_uses::farthest;
-  for (const block_plan* const one : followed_) least = std::min(least, one->distance(what));
-  return least;
-}
-
-PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
-  return least_needed(count_, hand_, [&](std::uint32_t slot) -> std::optional<candidate> {
-    const slot_record& one = slots_[slot];
-    const std::uint64_t word = one.word.load(std::memory_order_relaxed);
-    if (phase_of(word) == phase::free) return candidate{};
-    if (phase_of(word) == phase::filling || (word & pins) != 0) return std::nullopt;
-    return candidate{one.use.load(std::memory_order_relaxed), distance(one.what)};
-  });
-}
-
 PENSTOCK_INLINE bool memory_blocks::has(const key& what, std::atomic<std::uint32_t>& hint) noexcept {
   if (find(what, hint)) return true;
   const std::scoped_lock lock(mutex_);
@@ -152,12 +111,12 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
   }
   changed_.notify_all();
 }
-
 PENSTOCK_INLINE bool memory_blocks::is_own(const answer& other) noexcept {
   const std::scoped_lock lock(mutex_);
   const slot_record& one = slots_[other.slot];
   return one.word.load(std::memory_order_relaxed) == other.state && one.filler == std::this_thread::get_id();
 }
+
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
                                          const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
@@ -174,6 +133,42 @@ PENSTOCK_INLINE void memory_blocks::wake() noexcept {
   { const std::scoped_lock lock(mutex_); }
   changed_.notify_all();
 }
+PENSTOCK_INLINE void memory_blocks::follow(const block_plan& plan) {
+  if (!plans_) return;
+  const std::scoped_lock lock(mutex_);
+  followed_.push_back(&plan);
+}
+PENSTOCK_INLINE void memory_blocks::leave(const block_plan& plan) noexcept {
+  const std::scoped_lock lock(mutex_);
+  std::erase(followed_, &plan);
+}
+PENSTOCK_INLINE std::uint32_t& memory_blocks::chain(const key& what) const noexcept {
+  return chains_[to_size(what.low & (std::bit_ceil(count_) - 1))];
+}
+PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::slot_of(const key& what) const noexcept {
+  for (std::uint32_t next = chain(what); next != 0; next = slots_[next - 1].next)
+    if (slots_[next - 1].what == what) return next - 1;
+  return std::nullopt;
+}
+PENSTOCK_INLINE void memory_blocks::unlink(std::uint32_t slot) noexcept {
+  std::uint32_t* link = &chain(slots_[slot].what);
+  while (*link != 0 && *link != slot + 1) link = &slots_[*link - 1].next;
+  if (*link != 0) *link = slots_[slot].next;
+}
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
+  return least_needed(count_, hand_, [&](std::uint32_t slot) -> std::optional<candidate> {
+    const slot_record& one = slots_[slot];
+    const std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    if (phase_of(word) == phase::free) return candidate{};
+    if (phase_of(word) == phase::filling || (word & pins) != 0) return std::nullopt;
+    return candidate{one.use.load(std::memory_order_relaxed), distance(one.what)};
+  });
+}
+PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noexcept {
+  std::uint64_t least = next_uses::farthest;
+  for (const block_plan* const one : followed_) least = std::min(least, one->distance(what));
+  return least;
+}
+
+}  // namespace penstock::inline v0_1::detail::blocks

@@ -7,7 +7,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/staged_object.hpp>
-#include <penstock/storage/local/file_lock.hpp>
 #include <penstock/storage/local/output_file.hpp>
 #include <penstock/storage/local/own_files.hpp>
 
@@ -27,8 +26,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail::staging {
+namespace penstock::inline v0_1::detail::staging {
 
 using files::descriptor;
 using files::failure;
@@ -154,7 +152,6 @@ class staged_folder {
     if (!read_all(part, into, offset))
       throw failed(what, "read the unfinished copy of the file").at_offset(offset);
   }
-  /// Flushes the file and gives it its name.
   void finish(const staged_object& what, const descriptor& part) const {
     if (::fsync(part.get()) != 0) throw failed_write(what, what.version.size, 0, errno);
     const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
@@ -280,5 +277,4 @@ class staged_folder {
   files::in_child_of_fork forks_;
 };
 
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::staging

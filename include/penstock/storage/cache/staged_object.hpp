@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail::staging {
+namespace penstock::inline v0_1::detail::staging {
 
 /// A storage whose type is erased, connected. All of it must outlive the staging.
 struct far_storage {
@@ -30,13 +29,13 @@ struct staged_object {
   std::string file;       ///< in the folder
   object_version version;
 };
+
 /// The files, relative to one folder, that objects with these names are copied to: what follows the folder
 /// that all names have in common. Of URLs neither scheme nor query is part of it.
 /// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
 /// would have one.
 [[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
 
-/// What the system says of a file.
 struct file_facts {
   std::uint64_t size = 0;
   std::uint64_t changed = 0;  ///< the time of modification, in nanoseconds
@@ -55,11 +54,12 @@ struct whole_copy {
   [[nodiscard]] bool wrote(const file_facts& found) const noexcept {
     return intact(found) || (found.inode == file.inode && found.born == file.born);
   }
-  /// Whether it still has its size and its time.
   [[nodiscard]] bool intact(const file_facts& found) const noexcept {
     return found.size == file.size && found.changed == file.changed;
   }
 };
+
+inline constexpr std::string_view record_head = "penstock staged 1\n";
 
 /// What is kept of a staged object, beside its file.
 ///
@@ -81,10 +81,10 @@ struct record {
 
 [[nodiscard]] std::string to_text(const record& what);
 /// Nothing for a text that is no record.
+// What is not exactly as it would be written, its sum included, is no record.
 [[nodiscard]] std::optional<record> parse_record(std::string_view text);
 
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::staging
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/cache/staged_object.ipp>

@@ -15,11 +15,10 @@
 #include <filesystem>
 #include <map>
 
-namespace penstock::inline v0_1 {
-namespace detail::staging {
+namespace penstock::inline v0_1::detail::staging {
 
 /// The parts of a name between its slashes.
-PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool is_path) {
+[[nodiscard]] PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool is_path) {
   std::string text = name;
   if (is_path) {
     text = std::filesystem::absolute(name).lexically_normal().string();
@@ -81,9 +80,6 @@ PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::strin
             .in_file(names[i]);
   return files;
 }
-
-inline constexpr std::string_view record_head = "penstock staged 1\n";
-
 PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
   if (last && last->wrote(found)) return &*last;
   if (before && before->wrote(found)) return &*before;
@@ -108,7 +104,6 @@ PENSTOCK_INLINE std::string to_text(const record& what) {
   return all;
 }
 
-// What is not exactly as it would be written, its sum included, is no record.
 PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
   std::string_view rest = text;
   const auto skip = [&rest](std::uint64_t size) {
@@ -156,5 +151,4 @@ PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
   return found;
 }
 
-}  // namespace detail::staging
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::staging

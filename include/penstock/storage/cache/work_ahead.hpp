@@ -11,8 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
 /// After a failure they rest for a second; who needs what failed gets the error.
@@ -21,9 +20,6 @@ class work_ahead {
   /// Returns whether there may be more to do.
   using task = bool (*)(void* self);
 
-  work_ahead() = default;
-  work_ahead(const work_ahead&) = delete;
-  work_ahead& operator=(const work_ahead&) = delete;
   ~work_ahead() { join(); }
 
   /// Starts so many threads, or as many as the system allows, if none were started before; wakes one of them.
@@ -48,7 +44,6 @@ class work_ahead {
     ends_ = true;
     changed_.notify_all();
   }
-  /// Waits for that.
   void join() noexcept {
     stop();
     for (std::thread& one : threads_) one.join();
@@ -88,5 +83,4 @@ class work_ahead {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

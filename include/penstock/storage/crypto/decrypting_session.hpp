@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/crypto/decrypted_objects.hpp>
-#include <penstock/storage/crypto/decryption_rooms.hpp>
 #include <penstock/storage/crypto/segment_crypto.hpp>
-#include <penstock/storage/crypto/segment_layout.hpp>
-#include <penstock/storage/encryption.hpp>
-#include <penstock/storage/reads/awaited_read.hpp>
+#include <penstock/storage/reads/part_reads.hpp>
 #include <penstock/storage/session_adaptor.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -18,20 +15,116 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace penstock::inline v0_1::detail {
 
-/// The session of `decrypting_storage`.
+/// How objects of a session are decrypted.
+struct decrypting_rules {
+  segment_layout layout;
+  std::string associated;
+  std::size_t max_in_flight;
+  cipher_handle cipher;
+};
+
+/// An object whose header was read.
+struct decrypted_object {
+  object_cipher cipher;
+  std::uint64_t file_size;
+  std::uint64_t segments;
+  std::uint64_t size;  // of the plaintext
+};
+
+/// The objects of a session that were opened; null for the others. They stay until the session ends.
+class decrypted_objects {
+ public:
+  explicit decrypted_objects(std::size_t count) : count_(count), objects_(count) {}
+  ~decrypted_objects() {
+    for (std::size_t i = 0; i < count_; ++i) delete objects_[i].load();
+  }
+
+  [[nodiscard]] const decrypted_object* find(object_id id) const noexcept {
+    return id < count_ ? objects_[id].load(std::memory_order_acquire) : nullptr;
+  }
+  /// Opens an object unless another thread has done so.
+  template <class Open>
+  [[nodiscard, gnu::noinline]] const decrypted_object& open(object_id id, Open&& how) {
+    const std::scoped_lock held(opening_[id % opening_.size()]);
+    if (const decrypted_object* const known = find(id)) return *known;
+    auto made = std::make_unique<const decrypted_object>(how());
+    objects_[id].store(made.get(), std::memory_order_release);
+    return *made.release();
+  }
+
+ private:
+  std::size_t count_;
+  fixed_array<std::atomic<const decrypted_object*>> objects_;
+  std::array<std::mutex, 64> opening_;
+};
+
+struct decryption_room {
+  segment_context context;
+  const object_cipher* keyed_for = nullptr;  // whose key the context has
+  buffer sealed, plain;
+};
+
+/// The rooms of a session that no read uses now. Threads take and return them without a lock, and mostly find
+/// their own again.
+class decryption_rooms {
+  struct giving_back {
+    decryption_rooms* to;
+    void operator()(decryption_room* room) const noexcept { to->give_back(room); }
+  };
+
+ public:
+  using lease = std::unique_ptr<decryption_room, giving_back>;
+
+  ~decryption_rooms() {
+    for (auto& one : rooms_) delete one.load();
+  }
+
+  [[nodiscard]] lease take() {
+    for (std::size_t i = 0, begin = first(); i < kept; ++i) {
+      auto& place = rooms_[(begin + i) % kept];
+      if (place.load(std::memory_order_relaxed) == nullptr) continue;
+      if (decryption_room* const found = place.exchange(nullptr, std::memory_order_acquire))
+        return lease(found, {this});
+    }
+    return lease(new decryption_room, {this});
+  }
+
+ private:
+  static constexpr std::size_t kept = 64;
+
+  [[nodiscard]] static std::size_t first() noexcept {
+    return std::hash<std::thread::id>{}(std::this_thread::get_id());
+  }
+  void give_back(decryption_room* room) noexcept {
+    for (std::size_t i = 0, begin = first(); i < kept; ++i) {
+      decryption_room* empty = nullptr;
+      if (rooms_[(begin + i) % kept].compare_exchange_strong(empty, room, std::memory_order_release,
+                                                             std::memory_order_relaxed))
+        return;
+    }
+    delete room;
+  }
+
+  std::array<std::atomic<decryption_room*>, kept> rooms_{};
+};
+
 template <storage Storage, class Keys>
 class decrypting_session
     : public session_adaptor<decrypting_session<Storage, Keys>, typename Storage::session> {
@@ -48,25 +141,29 @@ class decrypting_session
           rules(chosen),
           objects(where.names().size()),
           session(where.connect()) {
-      if constexpr (in_background) threads.emplace(session_view(waiting), where.names(), rules.max_in_flight);
+      if constexpr (in_background) threads.emplace(session_view(*this), where.names(), rules.max_in_flight);
     }
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
     ~state() {
       if (!threads) return;
       threads->cancel();
       penstock::end_reads(session);
     }
 
+    /// Of the plaintext; reads none of it.
     [[nodiscard]] std::uint64_t size(object_id id) {
       if (const decrypted_object* const known = objects.find(id)) return known->size;
       return plain_size(id, session.size(id));
     }
+    /// The plaintext's size, and the stamp of the object as it is stored.
     [[nodiscard]] object_version version(object_id id) {
       const object_version stored = session.version(id);
       return {plain_size(id, stored.size), stored.stamp};
     }
 
+    /// What `threads` do.
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+      read<in_background>(id, offset, into);
+    }
     template <bool Waiting>
     void read(object_id id, std::uint64_t offset, mutable_bytes into) {
       const decrypted_object* known = objects.find(id);
@@ -89,7 +186,7 @@ class decrypting_session
 
     template <bool Waiting>
     void deliver(object_id id, const decrypted_object& object, std::uint64_t offset, mutable_bytes into) {
-      const decryption_rooms::lease room(rooms);
+      const decryption_rooms::lease room = rooms.take();
       if (room->keyed_for != &object.cipher) {
         room->keyed_for = nullptr;
         room->context.decrypt_with(rules.cipher, object.cipher.key);
@@ -155,7 +252,7 @@ class decrypting_session
           const std::scoped_lock held(starting);
           session.read_many(std::span<const read_request>(&request, 1), one.listener());
         }
-        one.wait();
+        if (const std::exception_ptr failed = one.wait()) std::rethrow_exception(failed);
       } else {
         session.read(id, offset, into);
       }
@@ -207,24 +304,13 @@ class decrypting_session
           .at_offset(rules.layout.file_begin(segment));
     }
 
-    /// What `threads` read from.
-    struct waiting_reader {
-      state& of;
-      [[nodiscard]] std::uint64_t size(object_id id) const { return of.size(id); }
-      [[nodiscard]] object_version version(object_id id) const { return of.version(id); }
-      void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-        of.template read<in_background>(id, offset, into);
-      }
-    };
-
     Storage where;
     Keys keys;
     decrypting_rules rules;
     decrypted_objects objects;
     decryption_rooms rooms;
     inner session;
-    std::mutex starting;  // one thread at a time calls read_many
-    waiting_reader waiting{*this};
+    std::mutex starting;                    // one thread at a time calls read_many
     std::optional<threaded_reads> threads;  // end first
   };
 
@@ -239,9 +325,7 @@ class decrypting_session
   decrypting_session(const Storage& where, const Keys& keys, const decrypting_rules& rules)
       : state_(std::make_unique<state>(where, keys, rules)) {}
 
-  /// Of the plaintext; reads none of it.
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->size(id); }
-  /// The plaintext's size, and the stamp of the object as it is stored.
   [[nodiscard]] object_version version(object_id id) const { return state_->version(id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->template read<false>(id, offset, into);

@@ -3,74 +3,119 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/storage/crypto/segment_layout.hpp>
+#include <penstock/storage/crypto/openssl.hpp>
 #include <penstock/storage/encryption.hpp>
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <new>
+#include <optional>
 #include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 
-[[noreturn, gnu::cold]] inline void openssl_refuses(const char* what) {
-  throw error(errc::state,
-              {"OpenSSL has no ", what, " here: is its default provider or FIPS provider loaded?"});
-}
+/// Where the bytes of an encrypted object are: a header, then segments that each end with a tag. All segments
+/// but the last have one size; the header is counted to the first.
+class segment_layout {
+ public:
+  static constexpr std::size_t salt_size = 32, prefix_size = 7;
+  static constexpr std::size_t header_size = 1 + salt_size + prefix_size;
+  static constexpr std::size_t tag_size = 16;
+  static constexpr std::size_t least = header_size + tag_size + 1, largest = std::size_t{1} << 30;
+  static constexpr std::uint64_t max_segments = std::uint64_t{1} << 32;  // the nonce has 4 bytes for them
 
-[[nodiscard]] inline unsigned char* openssl_bytes(std::byte* bytes) noexcept {
-  return reinterpret_cast<unsigned char*>(bytes);
-}
-[[nodiscard]] inline const unsigned char* openssl_bytes(const std::byte* bytes) noexcept {
-  return reinterpret_cast<const unsigned char*>(bytes);
-}
+  /// Throws errc::argument for a size that makes no sense.
+  explicit segment_layout(std::size_t segment_size) : segment_(segment_size), room_(segment_ - tag_size) {
+    if (segment_size < least || segment_size > largest)
+      throw error(errc::argument,
+                  {"segments of ", segment_size, " bytes: segment_size is from ", least, " bytes to 1 GiB"});
+  }
+
+  [[nodiscard]] std::uint64_t segment_size() const noexcept { return segment_; }
+  /// The plaintext that a segment can hold.
+  [[nodiscard]] std::uint64_t room(std::uint64_t segment) const noexcept {
+    return segment == 0 ? room_ - header_size : room_;
+  }
+
+  /// The segments of an object of this size; none if no object has this size.
+  [[nodiscard]] std::optional<std::uint64_t> segments(std::uint64_t file_size) const noexcept {
+    if (file_size < header_size + tag_size) return std::nullopt;
+    const std::uint64_t rest = file_size % segment_, whole = file_size / segment_;
+    // A segment that is a tag alone would never be read, so cutting there would go unnoticed; no writer makes
+    // it.
+    if ((rest != 0 && rest <= tag_size) || whole > max_segments || (whole == max_segments && rest != 0))
+      return std::nullopt;
+    return whole + (rest != 0 ? 1 : 0);
+  }
+  [[nodiscard]] static std::uint64_t plain_size(std::uint64_t file_size, std::uint64_t segments) noexcept {
+    return file_size - header_size - segments * tag_size;
+  }
+  /// The size of the object that a plaintext of this size becomes.
+  [[nodiscard]] std::uint64_t file_size(std::uint64_t plain_size) const noexcept {
+    const std::uint64_t segments = plain_size == 0 ? 1 : segment_at(plain_size - 1) + 1;
+    return plain_size + header_size + segments * tag_size;
+  }
+
+  [[nodiscard]] std::uint64_t segment_at(std::uint64_t plain) const noexcept {
+    return (plain + header_size) / room_;
+  }
+  [[nodiscard]] std::uint64_t plain_begin(std::uint64_t segment) const noexcept {
+    return segment == 0 ? 0 : segment * room_ - header_size;
+  }
+  [[nodiscard]] std::uint64_t file_begin(std::uint64_t segment) const noexcept {
+    return segment == 0 ? header_size : segment * segment_;
+  }
+  [[nodiscard]] std::uint64_t file_end(std::uint64_t segment, std::uint64_t file_size) const noexcept {
+    return std::min((segment + 1) * segment_, file_size);
+  }
+  /// Where a byte of the plaintext is in the file, and the reverse; of other bytes, the next one.
+  [[nodiscard]] std::uint64_t file_at(std::uint64_t plain) const noexcept {
+    return plain + header_size + segment_at(plain) * tag_size;
+  }
+  [[nodiscard]] std::uint64_t plain_at(std::uint64_t file) const noexcept {
+    if (file < header_size) return 0;
+    const std::uint64_t segment = file / segment_;
+    return segment * room_ + std::min(file % segment_, room_) - header_size;
+  }
+
+ private:
+  std::uint64_t segment_;
+  std::uint64_t room_;
+};
 
 /// A cipher of OpenSSL, looked up once: it is slow to find.
 class cipher_handle {
  public:
-  explicit cipher_handle(const char* name) : found_(EVP_CIPHER_fetch(nullptr, name, nullptr)) {
-    if (found_ == nullptr) openssl_refuses(name);
+  explicit cipher_handle(const char* name)
+      : found_(EVP_CIPHER_fetch(nullptr, name, nullptr), EVP_CIPHER_free) {
+    if (!found_) openssl_refuses(name);
   }
-  cipher_handle(const cipher_handle& other) noexcept : found_(other.found_) { EVP_CIPHER_up_ref(found_); }
-  cipher_handle& operator=(cipher_handle other) noexcept {
-    std::swap(found_, other.found_);
-    return *this;
-  }
-  ~cipher_handle() { EVP_CIPHER_free(found_); }
-  [[nodiscard]] const EVP_CIPHER* get() const noexcept { return found_; }
+  [[nodiscard]] const EVP_CIPHER* get() const noexcept { return found_.get(); }
 
  private:
-  EVP_CIPHER* found_;
+  std::shared_ptr<EVP_CIPHER> found_;
 };
 
 /// HKDF with SHA-256: the key of one object.
 [[nodiscard]] inline encryption_key derived_key(const encryption_key& key, bytes_view salt,
                                                 std::string_view associated) {
-  struct freed {
-    void operator()(EVP_KDF* kdf) const noexcept { EVP_KDF_free(kdf); }
-    void operator()(EVP_KDF_CTX* context) const noexcept { EVP_KDF_CTX_free(context); }
-  };
-  const std::unique_ptr<EVP_KDF, freed> hkdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
+  const openssl_object<EVP_KDF, EVP_KDF_free> hkdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
   if (!hkdf) openssl_refuses("HKDF");
-  const std::unique_ptr<EVP_KDF_CTX, freed> context(EVP_KDF_CTX_new(hkdf.get()));
-  if (!context) throw std::bad_alloc();
+  const auto context = openssl_made<EVP_KDF_CTX_free>(EVP_KDF_CTX_new(hkdf.get()));
   char digest[] = "SHA256";
   const auto octets = [](const char* name, bytes_view bytes) {
-    static std::byte nothing{};  // OpenSSL takes no null pointer
-    return OSSL_PARAM_construct_octet_string(
-        name, bytes.empty() ? &nothing : const_cast<std::byte*>(bytes.data()), bytes.size());
+    return OSSL_PARAM_construct_octet_string(name, const_cast<unsigned char*>(some_bytes(bytes)),
+                                             bytes.size());
   };
   const OSSL_PARAM chosen[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
                                octets(OSSL_KDF_PARAM_KEY, key.bytes()), octets(OSSL_KDF_PARAM_SALT, salt),
@@ -86,12 +131,7 @@ class cipher_handle {
 /// The key of an object; an error of the provider gets its name.
 template <key_provider Keys>
 [[nodiscard]] encryption_key key_of(const Keys& keys, std::string_view name) {
-  try {
-    return keys(name);
-  } catch (error& failed) {
-    failed.in_file(name);
-    throw;
-  }
+  return in_file(name, [&]() -> encryption_key { return keys(name); });
 }
 
 /// What the segments of one object have in common.
@@ -117,18 +157,8 @@ struct object_cipher {
 /// A context of OpenSSL that seals or opens segments of one object at a time.
 class segment_context {
  public:
-  segment_context() : context_(EVP_CIPHER_CTX_new()) {
-    if (!context_) throw std::bad_alloc();
-  }
-
-  void decrypt_with(const cipher_handle& cipher, const encryption_key& key) {
-    const auto* const bytes = openssl_bytes(key.bytes().data());
-    if (EVP_DecryptInit_ex2(context_.get(), cipher.get(), bytes, nullptr, nullptr) != 1) refused();
-  }
-  void encrypt_with(const cipher_handle& cipher, const encryption_key& key) {
-    const auto* const bytes = openssl_bytes(key.bytes().data());
-    if (EVP_EncryptInit_ex2(context_.get(), cipher.get(), bytes, nullptr, nullptr) != 1) refused();
-  }
+  void decrypt_with(const cipher_handle& cipher, const encryption_key& key) { begin(cipher, key, 0); }
+  void encrypt_with(const cipher_handle& cipher, const encryption_key& key) { begin(cipher, key, 1); }
 
   /// Decrypts a segment, whose tag is at its end, to `into`, which has the other bytes' size. Whether the tag
   /// is right; if it is not, what is in `into` is worth nothing.
@@ -144,10 +174,8 @@ class segment_context {
     if (size != 0 && EVP_DecryptUpdate(context, openssl_bytes(into), &count, openssl_bytes(sealed.data()),
                                        static_cast<int>(size)) != 1)
       refused();
-    ERR_set_mark();  // a wrong tag is no news for what else uses OpenSSL in this thread
-    const bool right = EVP_DecryptFinal_ex(context, openssl_bytes(unused), &count) == 1;
-    ERR_pop_to_mark();
-    return right;
+    const quiet_errors quiet;
+    return EVP_DecryptFinal_ex(context, openssl_bytes(unused), &count) == 1;
   }
 
   /// Encrypts a segment to `into`, and puts its tag behind it.
@@ -166,17 +194,18 @@ class segment_context {
   }
 
  private:
-  struct freed {
-    void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
-  };
+  void begin(const cipher_handle& cipher, const encryption_key& key, int encrypts) {
+    const auto* const bytes = openssl_bytes(key.bytes().data());
+    if (EVP_CipherInit_ex2(context_.get(), cipher.get(), bytes, nullptr, encrypts, nullptr) != 1) refused();
+  }
   [[noreturn, gnu::cold]] static void refused() {
     throw error(errc::state, "OpenSSL could not run the cipher of this object");
   }
 
-  std::unique_ptr<EVP_CIPHER_CTX, freed> context_;
+  openssl_object<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free> context_ =
+      openssl_made<EVP_CIPHER_CTX_free>(EVP_CIPHER_CTX_new());
 };
 
-/// Fills with bytes that nobody can guess.
 inline void fill_randomly(mutable_bytes into) {
   if (RAND_bytes(openssl_bytes(into.data()), static_cast<int>(into.size())) != 1)
     throw error(errc::state, "OpenSSL has no random numbers here");

@@ -14,8 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail::files {
+namespace penstock::inline v0_1::detail::files {
 
 /// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
 /// are closed.
@@ -23,7 +22,6 @@ namespace detail::files {
 /// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
 /// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
 /// are in flight.
-/// many reads are in flight.
 class descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
   static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
@@ -49,8 +47,6 @@ class descriptor_cache {
 
   /// `limit`: 0 means the smaller of 512 and half of what the process may open.
   descriptor_cache(std::span<const std::string> paths, std::size_t limit);
-  descriptor_cache(const descriptor_cache&) = delete;
-  descriptor_cache& operator=(const descriptor_cache&) = delete;
   ~descriptor_cache();
 
   [[nodiscard]] lease use(object_id id);
@@ -76,8 +72,7 @@ class descriptor_cache {
   std::size_t hand_ = 0;
 };
 
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::files
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/local/descriptor_cache.ipp>

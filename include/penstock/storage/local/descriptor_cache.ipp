@@ -13,8 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace penstock::inline v0_1 {
-namespace detail::files {
+namespace penstock::inline v0_1::detail::files {
 
 PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
     : paths_(paths),
@@ -102,5 +101,4 @@ PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
   }
 }
 
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::files

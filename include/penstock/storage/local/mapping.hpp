@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -11,8 +10,7 @@
 #include <cstdint>
 #include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail::files {
+namespace penstock::inline v0_1::detail::files {
 
 /// The error of a file that was truncated or written to while it was mapped.
 [[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
@@ -34,15 +32,12 @@ class mapping {
  public:
   /// Maps an open file that has this version; throws errc::io if the system refuses.
   mapping(int opened, const object_version& version, const std::string& path, bool guarded);
-  mapping(const mapping&) = delete;
-  mapping& operator=(const mapping&) = delete;
   ~mapping();
 
   [[nodiscard]] const std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return version_.size; }
   [[nodiscard]] const object_version& version() const noexcept { return version_; }
 
-  /// Throws if a page of the file was found to be lost.
   void check_lost(const std::string& path) const {
     if (const auto offset = guard_.lost()) [[unlikely]]
       throw_changed_while_mapped(path, *offset);
@@ -52,7 +47,6 @@ class mapping {
   /// Tells the system how the file will be read: a value of `madvise`.
   void advise(int advice) const noexcept;
 
-  /// The size of a page.
   [[nodiscard]] static std::uint64_t page() noexcept;
 
  private:
@@ -61,8 +55,12 @@ class mapping {
   sigbus_guard guard_;
 };
 
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
+/// Whether most of an open file is in memory: at least 15 of 16 pages spread over it are. Does not wait for
+/// the disk. False if the file system cannot tell. `draw` selects the pages; pass a different one each time,
+/// since the system starts to load the pages asked about.
+[[nodiscard]] bool is_in_memory(int opened, std::uint64_t size, std::uint64_t draw) noexcept;
+
+}  // namespace penstock::inline v0_1::detail::files
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/local/mapping.ipp>

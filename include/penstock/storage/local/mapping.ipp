@@ -3,23 +3,25 @@
 
 #include <penstock/storage/local/mapping.hpp>
 
-#include <penstock/core/message.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/local/paths.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#if defined(__linux__)
+#include <sys/statfs.h>
+#endif
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail::files {
+namespace penstock::inline v0_1::detail::files {
 
 PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
   return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
@@ -103,5 +105,38 @@ PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
   return size;
 }
 
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
+#if defined(__linux__)
+/// Whether a file system exists only in memory; older kernels do not answer for its files.
+PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
+  struct statfs of {};
+  constexpr auto tmpfs = 0x01021994, ramfs = static_cast<int>(0x858458f6u);
+  return ::fstatfs(opened, &of) == 0 &&
+         (static_cast<int>(of.f_type) == tmpfs || static_cast<int>(of.f_type) == ramfs);
+}
+#endif
+
+PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size,
+                                  [[maybe_unused]] std::uint64_t draw) noexcept {
+#if defined(RWF_NOWAIT)
+  constexpr std::uint64_t places = 16;
+  if (size < places) return false;
+  unsigned missing = 0;
+  std::byte one{};
+  const iovec into{&one, 1};
+  for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
+    // mincore and cachestat reveal nothing about files of other users
+    const std::uint64_t part = size / places;
+    const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
+    ssize_t got = 0;
+    do got = ::preadv2(opened, &into, 1, at, RWF_NOWAIT);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno != EAGAIN) return lives_in_memory(opened);
+    if (got < 1) ++missing;
+  }
+  return missing < 2;
+#else
+  return false;
+#endif
+}
+
+}  // namespace penstock::inline v0_1::detail::files

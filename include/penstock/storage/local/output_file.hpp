@@ -12,8 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 using owned_descriptor = files::descriptor;
 
@@ -57,8 +56,7 @@ class output_file {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/local/output_file.ipp>

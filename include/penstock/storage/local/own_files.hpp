@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -25,6 +26,41 @@
 
 /// Folders that processes of one user share through files and locks of bytes. For bodies, not for headers.
 namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
+
+[[nodiscard]] inline struct flock lock_of_byte(std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what {};
+  what.l_type = static_cast<short>(how);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  return what;
+}
+
+/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
+/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
+/// its process ends. Returns 0, or an errno value: EAGAIN or EACCES if another open file has it.
+inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what = lock_of_byte(byte, how);
+  int result = 0;
+  do result = ::fcntl(opened, F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  return try_lock_byte(opened, byte, how) == 0;
+}
+
+/// Whether another open file has a lock of this byte, or that cannot be found out.
+[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
+  struct flock what = lock_of_byte(byte, byte_lock::exclusive);
+  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
+}
+
+}  // namespace detail
+
 namespace detail::files {
 
 [[nodiscard]] inline std::string without_slashes(std::string path) {
@@ -86,19 +122,15 @@ struct written {
 
 /// Called in the child of a fork, to close files there: their locks belong to open files, and the child would
 /// keep those of a parent that dies.
-class in_child_of_fork {
+class in_child_of_fork : unmovable {
  public:
   using call_type = void (*)(void* self) noexcept;
 
-  in_child_of_fork() = default;
-  in_child_of_fork(const in_child_of_fork&) = delete;
-  in_child_of_fork& operator=(const in_child_of_fork&) = delete;
   ~in_child_of_fork() {
     if (self_ == nullptr) return;
     const std::scoped_lock lock(process().mutex);
     std::erase(process().all, this);
   }
-  /// From now on, until this is destroyed.
   void call(void* self, call_type what) {
     const std::scoped_lock lock(process().mutex);
     if (!std::exchange(process().asks, true))

@@ -14,8 +14,7 @@
 #include <utility>
 
 /// What file and mapped_file share: opening a path for reading, with errors that say what to do.
-namespace penstock::inline v0_1 {
-namespace detail::files {
+namespace penstock::inline v0_1::detail::files {
 
 /// "cannot <doing>", with the system's reason for an errno value and what to do about it.
 [[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
@@ -62,8 +61,7 @@ inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t 
     refuse_range(offset, size, end, path);
 }
 
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::files
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/local/paths.ipp>

@@ -8,8 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace penstock::inline v0_1 {
-namespace detail::files {
+namespace penstock::inline v0_1::detail::files {
 
 PENSTOCK_INLINE std::string_view advice(int code) noexcept {
   switch (code) {
@@ -68,5 +67,4 @@ PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std:
       .at_offset(offset);
 }
 
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::files

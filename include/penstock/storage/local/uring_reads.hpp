@@ -6,11 +6,11 @@
 #endif
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/core/error.hpp>
+#include <penstock/base/owned.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/local/descriptor_cache.hpp>
-#include <penstock/storage/local/uring.hpp>
+#include <penstock/storage/local/paths.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/threaded_reads.hpp>
@@ -18,24 +18,93 @@
 #include <liburing.h>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
+
+/// A ring of the kernel, and an event that wakes the thread waiting for it.
+class uring : unmovable {
+ public:
+  ~uring() { close(); }
+
+  /// Returns 0, or the errno value that explains the failure. A kernel that cannot read through a ring fails.
+  [[nodiscard]] int open(unsigned reads) noexcept {
+    const int code = ::io_uring_queue_init(reads + 1, &ring_, 0);
+    if (code != 0) return -code;
+    open_ = true;
+    event_ = files::descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (const int why = event_.get() < 0 ? errno : can_read() ? 0 : EOPNOTSUPP; why != 0) {
+      close();
+      return why;
+    }
+    return 0;
+  }
+  void close() noexcept {
+    if (std::exchange(open_, false)) ::io_uring_queue_exit(&ring_);
+    event_ = files::descriptor();
+  }
+  [[nodiscard]] bool is_open() const noexcept { return open_; }
+  [[nodiscard]] io_uring& get() noexcept { return ring_; }
+
+  /// A place in the submission queue; submits what is queued if the queue is full.
+  [[nodiscard]] io_uring_sqe& place() noexcept {
+    for (;;) {
+      if (io_uring_sqe* const free = ::io_uring_get_sqe(&ring_)) return *free;
+      submitted(::io_uring_submit(&ring_));
+    }
+  }
+  /// Handles the result of a submission: if the kernel was interrupted or is out of memory, what was not
+  /// submitted stays in the queue.
+  static void submitted(int code) noexcept {
+    if (code < 0 && code != -EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void wake() noexcept {
+    const std::uint64_t one = 1;
+    // full: the thread is awake already
+    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {
+    }
+  }
+  /// A completion with this mark will report a wake-up.
+  void listen(void* mark) noexcept {
+    io_uring_sqe& to = place();
+    ::io_uring_prep_poll_add(&to, event_.get(), POLLIN);
+    ::io_uring_sqe_set_data(&to, mark);
+  }
+  void clear_event() noexcept {
+    std::uint64_t count = 0;
+    while (::read(event_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  [[nodiscard]] bool can_read() noexcept {
+    io_uring_probe* const found = ::io_uring_get_probe_ring(&ring_);
+    const bool can = found != nullptr && ::io_uring_opcode_supported(found, IORING_OP_READ) != 0;
+    std::free(found);  // liburing's io_uring_free_probe is newer
+    return can;
+  }
+
+  io_uring ring_{};
+  files::descriptor event_;
+  bool open_ = false;
+};
 
 /// Reads of the files of a `file::session` in the background: through io_uring, or by threads if it is
 /// missing.
@@ -60,17 +129,13 @@ class uring_reads {
       : files_(files),
         max_in_flight_(std::min(queue, files.descriptor_limit())),
         pool_(session_view(files_), files_.state_->names->names, threads_without) {}
-  uring_reads(const uring_reads&) = delete;
-  uring_reads& operator=(const uring_reads&) = delete;
   ~uring_reads() {
-    if (!thread_.joinable()) return;
     {
       const std::scoped_lock lock(mutex_);
-      waiting_.stop();
-      cancels_ = ends_ = true;
+      ends_ = true;
     }
-    ring_.wake();
-    thread_.join();
+    cancel();
+    if (thread_.joinable()) thread_.join();
   }
 
   /// Why this process has no ring for so many reads, as an errno value; 0 if it has one.
@@ -80,25 +145,18 @@ class uring_reads {
   }
 
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
-    std::exception_ptr failed;
     bool sleeps = false;  // otherwise the thread is awake and will look again, or waits for a place
     try {
       start();
-      if (ring_.is_open()) {
-        const std::scoped_lock lock(mutex_);
-        sleeps = waiting_.empty();
-        waiting_.push(requests, listener);
-      }
+      if (!ring_.is_open()) return pool_.read_many(requests, listener);
+      const std::scoped_lock lock(mutex_);
+      sleeps = waiting_.empty();
+      waiting_.push(requests, listener);
     } catch (...) {
-      failed = std::current_exception();
-    }
-    if (failed) {
+      const std::exception_ptr failed = std::current_exception();
       for (const read_request& request : requests) listener.done(listener.self, request.tag, failed);
-    } else if (ring_.is_open()) {
-      if (sleeps) ring_.wake();
-    } else {
-      pool_.read_many(requests, listener);
     }
+    if (sleeps) ring_.wake();
   }
 
   void cancel() noexcept {
@@ -269,5 +327,4 @@ class uring_reads {
   std::thread thread_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -18,8 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What Arrow says, as one line, without the queries of URLs, which may be signatures.
 [[nodiscard]] inline std::string arrow_message(std::string_view message) {
@@ -52,5 +51,4 @@ namespace detail {
   throw made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -2,18 +2,45 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <span>
+#include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
+
+/// Waits for one read in the background.
+class awaited_read {
+ public:
+  [[nodiscard]] read_listener listener() noexcept {
+    return {this, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+              auto& read = *static_cast<awaited_read*>(self);
+              const std::scoped_lock held(read.lock_);
+              read.failed_ = std::move(failed);
+              read.ended_ = true;
+              read.changed_.notify_one();  // under the lock: `wait` destroys what is notified
+            }};
+  }
+  [[nodiscard]] std::exception_ptr wait() noexcept {
+    std::unique_lock held(lock_);
+    changed_.wait(held, [this] { return ended_; });
+    return failed_;
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::exception_ptr failed_;
+};
 
 /// A read of a thread that waits, made of reads in the background: a range of more than 16 MiB comes in parts
 /// of equal size, side by side, each straight to its place. After a failure no further part begins; the error
@@ -28,17 +55,50 @@ class part_reads {
                               read_listener listener) noexcept;
 
   /// `begin` is called by this thread, and by those that report reads.
-  part_reads(void* line, begin_type begin, const read_request& whole) noexcept;
-  part_reads(const part_reads&) = delete;
-  part_reads& operator=(const part_reads&) = delete;
+  part_reads(void* line, begin_type begin, const read_request& whole) noexcept
+      : line_(line),
+        begin_(begin),
+        whole_(whole),
+        parts_(std::max<std::uint64_t>(1, (whole.into.size() + longest - 1) / longest)) {}
 
-  /// Reads, and waits for the end.
-  void read();
+  void read() {
+    std::array<read_request, max_in_flight> first;
+    std::size_t count = 0;
+    while (count < first.size() && next_ < parts_) first[count++] = take_next();
+    begin_(line_, {first.data(), count}, listener());
+    std::unique_lock held(lock_);
+    over_.wait(held, [this] { return in_flight_ == 0; });
+    if (failed_) std::rethrow_exception(failed_);
+  }
 
  private:
-  [[nodiscard]] read_request take_next() noexcept;
-  [[nodiscard]] read_listener listener() noexcept;
-  void ended(std::uint64_t part, std::exception_ptr failed) noexcept;
+  [[nodiscard]] read_request take_next() noexcept {
+    const std::uint64_t size = whole_.into.size(), part = size / parts_;
+    const std::uint64_t first = part * next_, last = next_ + 1 == parts_ ? size : first + part;
+    ++in_flight_;
+    return {whole_.object, whole_.offset + first, whole_.into.subspan(to_size(first), to_size(last - first)),
+            next_++};
+  }
+  [[nodiscard]] read_listener listener() noexcept {
+    return {this, [](void* self, std::uint64_t part, std::exception_ptr failed) noexcept {
+              static_cast<part_reads*>(self)->ended(part, std::move(failed));
+            }};
+  }
+  void ended(std::uint64_t part, std::exception_ptr failed) noexcept {
+    read_request next;
+    {
+      const std::lock_guard guard(lock_);  // also while notifying: the waiter ends at once
+      if (failed && (!failed_ || part < failed_part_)) {
+        failed_ = std::move(failed);
+        failed_part_ = part;
+      }
+      const bool goes_on = !failed_ && next_ < parts_;
+      if (goes_on) next = take_next();
+      if (--in_flight_ == 0) over_.notify_one();
+      if (!goes_on) return;
+    }
+    begin_(line_, {&next, 1}, listener());
+  }
 
   void* line_;
   begin_type begin_;
@@ -62,9 +122,4 @@ void read_by_parts(Line& line, object_id id, std::uint64_t offset, mutable_bytes
       .read();
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/storage/reads/part_reads.ipp>
-#endif
+}  // namespace penstock::inline v0_1::detail

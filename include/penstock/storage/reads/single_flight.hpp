@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Asks a store one question per object at a time: threads that want to know the same meanwhile wait for the
 /// answer of the first.
@@ -83,5 +82,4 @@ class single_flight {
   std::uint64_t cancels_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

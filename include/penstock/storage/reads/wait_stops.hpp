@@ -6,8 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
+namespace penstock::inline v0_1::detail::blocks {
 
 /// Ends the waits of a session's reads: of those that have begun, or of all from then on.
 /// Threads: any number.
@@ -31,5 +30,4 @@ class wait_stops {
   std::atomic<std::uint64_t> calls_{0};
 };
 
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail::blocks

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A requested read, and whom to tell when it has ended.
 struct waiting_read {
@@ -46,8 +45,7 @@ class waiting_reads {
 [[nodiscard]] std::exception_ptr read_cancelled(const read_request& request,
                                                 std::span<const std::string> names) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/reads/waiting_reads.ipp>

@@ -7,8 +7,7 @@
 
 #include <algorithm>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void waiting_reads::push(std::span<const read_request> requests, read_listener listener) {
   if (first_ > list_.size() / 2) {
@@ -44,5 +43,4 @@ PENSTOCK_INLINE std::exception_ptr read_cancelled(const read_request& request,
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -7,30 +7,30 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <span>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What all sessions of one `simulated_storage` count together.
 struct delay_account {
-  explicit delay_account(std::span<const simulated_fault> faults);
+  explicit delay_account(std::span<const simulated_fault> faults) : faults_left(faults.size()) {
+    for (std::size_t i = 0; i < faults.size(); ++i) faults_left[i].store(faults[i].times);
+  }
 
   std::atomic<std::uint64_t> reads{0}, bytes{0}, in_flight{0}, peak_in_flight{0};
   fixed_array<std::atomic<std::uint32_t>> faults_left;
@@ -53,11 +53,12 @@ class latency_model {
   };
 
  public:
+  static constexpr session_traits traits = {.latency = true};
+
   /// Refers to the session, the names and the options.
   latency_model(session_view session, std::span<const std::string> names,
-                const simulated_storage_options& options, shared<delay_account> account);
-  latency_model(const latency_model&) = delete;
-  latency_model& operator=(const latency_model&) = delete;
+                const simulated_storage_options& options, shared<delay_account> account)
+      : session_(session), names_(names), options_(options), account_(std::move(account)) {}
   ~latency_model();
 
   [[nodiscard]] std::uint64_t size(object_id id) const;
@@ -66,22 +67,25 @@ class latency_model {
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
   void abandon(std::uint64_t tag) noexcept;
-  [[nodiscard]] storage_counters counters() const noexcept;
+  [[nodiscard]] bool tagged(object_id id) const { return session_.tagged(id); }
+  [[nodiscard]] session_report report() const noexcept;
 
   /// Throws errc::argument for times, rates and ranges that make no sense.
   static void check(const simulated_storage_options& options);
 
  private:
+  template <class Which>
+  void stop_if(Which&& which) noexcept;
   /// When a read requested at `begin` ends. The caller holds the lock.
   clock::time_point reserve(const read_request& request, clock::duration stall, clock::time_point begin);
   /// Draws what becomes of a read. The caller holds the lock.
   [[nodiscard]] fate draw(const read_request& request);
   void begin_one() noexcept;
-  /// Performs a read that is due.
   void perform(const read_request& request, const fate& drawn);
   void check_faults(const read_request& request);
   [[noreturn]] void fail(const read_request& request, simulated_failure how);
-  void finish(const waiting_read& one, const fate& drawn) noexcept;
+  /// Performs a read that is due, unless it was stopped; returns how it failed.
+  [[nodiscard]] std::exception_ptr ended(const waiting_read& one, const fate& drawn) noexcept;
   void work() noexcept;
   static bool later(const pending& a, const pending& b) noexcept {
     return a.due != b.due ? a.due > b.due : a.number > b.number;
@@ -105,8 +109,7 @@ class latency_model {
   std::thread thread_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/resilience/latency_model.ipp>

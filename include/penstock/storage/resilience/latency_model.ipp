@@ -7,22 +7,11 @@
 #include <penstock/core/random.hpp>
 
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE delay_account::delay_account(std::span<const simulated_fault> faults)
-    : faults_left(faults.size()) {
-  for (std::size_t i = 0; i < faults.size(); ++i) faults_left[i].store(faults[i].times);
-}
-
-PENSTOCK_INLINE latency_model::latency_model(session_view session, std::span<const std::string> names,
-                                             const simulated_storage_options& options,
-                                             shared<delay_account> account)
-    : session_(session), names_(names), options_(options), account_(std::move(account)) {}
 PENSTOCK_INLINE latency_model::~latency_model() {
   cancel();
   if (!thread_.joinable()) return;
@@ -32,6 +21,92 @@ PENSTOCK_INLINE latency_model::~latency_model() {
   }
   queue_changed_.notify_one();
   thread_.join();
+}
+PENSTOCK_INLINE std::uint64_t latency_model::size(object_id id) const {
+  std::this_thread::sleep_for(options_.size_latency);
+  return session_.size(id);
+}
+PENSTOCK_INLINE object_version latency_model::version(object_id id) const {
+  std::this_thread::sleep_for(options_.size_latency);
+  return session_.version(id);
+}
+
+PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  const read_request request{id, offset, into};
+  fate drawn;
+  {
+    std::unique_lock lock(mutex_);
+    drawn = draw(request);
+    clock::time_point due = reserve(request, drawn.stall, clock::now());
+    std::uint64_t seen = cancels_;
+    begin_one();
+    while (clock::now() < due) {
+      cancelled_.wait_until(lock, due);
+      if (cancels_ == seen) continue;
+      seen = cancels_;  // the reads before this one are gone
+      due = std::min(due, reserve(request, drawn.stall, clock::now()));
+    }
+  }
+  if (const std::exception_ptr failed = ended({request, {}}, drawn)) std::rethrow_exception(failed);
+}
+
+PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requests,
+                                              read_listener listener) noexcept {
+  std::size_t begun = 0;
+  std::exception_ptr failed;
+  try {
+    const std::scoped_lock lock(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+    const clock::time_point now = clock::now();
+    while (begun < requests.size()) {
+      const fate drawn = draw(requests[begun]);
+      queue_.push_back(
+          {{requests[begun], listener}, drawn, reserve(requests[begun], drawn.stall, now), begun_++});
+      std::push_heap(queue_.begin(), queue_.end(), later);
+      begin_one();
+      ++begun;
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  queue_changed_.notify_one();
+  for (const read_request& request : requests.subspan(begun))
+    listener.done(listener.self, request.tag, failed);
+}
+
+template <class Which>
+void latency_model::stop_if(Which&& which) noexcept {
+  for (pending& one : queue_) {
+    if (!which(one)) continue;
+    one.what.stopped = true;
+    one.due = {};
+  }
+  std::make_heap(queue_.begin(), queue_.end(), later);
+}
+PENSTOCK_INLINE void latency_model::cancel() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_if([](const pending&) { return true; });
+    places_.clear();
+    link_free_ = {};
+    ++cancels_;
+  }
+  queue_changed_.notify_one();
+  cancelled_.notify_all();
+}
+PENSTOCK_INLINE void latency_model::abandon(std::uint64_t tag) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_if([tag](const pending& one) { return one.what.request.tag == tag; });
+  }
+  queue_changed_.notify_one();
+}
+PENSTOCK_INLINE session_report latency_model::report() const noexcept {
+  return {.counters = {.requests = requests_.load(std::memory_order_relaxed),
+                       .bytes = bytes_.load(std::memory_order_relaxed),
+                       .slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+          .counted = true,
+          .names = names_};
 }
 
 PENSTOCK_INLINE void latency_model::check(const simulated_storage_options& options) {
@@ -50,30 +125,6 @@ PENSTOCK_INLINE void latency_model::check(const simulated_storage_options& optio
     if (fault.begin >= fault.end)
       throw error(errc::argument, {"a simulated fault from ", fault.begin, " to ", fault.end, " is empty"});
   }
-}
-
-PENSTOCK_INLINE std::uint64_t latency_model::size(object_id id) const {
-  std::this_thread::sleep_for(options_.size_latency);
-  return session_.size(id);
-}
-PENSTOCK_INLINE object_version latency_model::version(object_id id) const {
-  std::this_thread::sleep_for(options_.size_latency);
-  return session_.version(id);
-}
-
-PENSTOCK_INLINE latency_model::fate latency_model::draw(const read_request& request) {
-  fate drawn;
-  drawn.refused = options_.slow_down_above != 0 &&
-                  account_->in_flight.load(std::memory_order_relaxed) >= options_.slow_down_above;
-  if (options_.failing == 0 && options_.stall_one_in == 0) return drawn;
-  const std::uint32_t before = reads_of_[{request.object, request.offset}]++;
-  drawn.fails = before < options_.failing_times &&
-                rng(options_.seed, 1, request.offset, request.object).chance(options_.failing);
-  if (options_.stall_one_in != 0 &&
-      rng(options_.seed, 2 + std::uint64_t{before}, request.offset, request.object)
-              .below(options_.stall_one_in) == 0)
-    drawn.stall = options_.stall;
-  return drawn;
 }
 
 PENSTOCK_INLINE latency_model::clock::time_point latency_model::reserve(const read_request& request,
@@ -104,6 +155,20 @@ PENSTOCK_INLINE latency_model::clock::time_point latency_model::reserve(const re
   return due;
 }
 
+PENSTOCK_INLINE latency_model::fate latency_model::draw(const read_request& request) {
+  fate drawn;
+  drawn.refused = options_.slow_down_above != 0 &&
+                  account_->in_flight.load(std::memory_order_relaxed) >= options_.slow_down_above;
+  if (options_.failing == 0 && options_.stall_one_in == 0) return drawn;
+  const std::uint32_t before = reads_of_[{request.object, request.offset}]++;
+  drawn.fails = before < options_.failing_times &&
+                rng(options_.seed, 1, request.offset, request.object).chance(options_.failing);
+  if (options_.stall_one_in != 0 &&
+      rng(options_.seed, 2 + std::uint64_t{before}, request.offset, request.object)
+              .below(options_.stall_one_in) == 0)
+    drawn.stall = options_.stall;
+  return drawn;
+}
 PENSTOCK_INLINE void latency_model::begin_one() noexcept {
   const std::uint64_t now = account_->in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
   std::uint64_t maximum = account_->peak_in_flight.load(std::memory_order_relaxed);
@@ -112,82 +177,15 @@ PENSTOCK_INLINE void latency_model::begin_one() noexcept {
   }
 }
 
-PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  const read_request request{id, offset, into};
-  fate drawn;
-  {
-    std::unique_lock lock(mutex_);
-    drawn = draw(request);
-    clock::time_point due = reserve(request, drawn.stall, clock::now());
-    std::uint64_t seen = cancels_;
-    begin_one();
-    while (clock::now() < due) {
-      cancelled_.wait_until(lock, due);
-      if (cancels_ == seen) continue;
-      seen = cancels_;  // the reads before this one are gone
-      due = std::min(due, reserve(request, drawn.stall, clock::now()));
-    }
-  }
-  try {
-    perform(request, drawn);
-  } catch (...) {
-    account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-    throw;
-  }
-  account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requests,
-                                              read_listener listener) noexcept {
-  std::size_t begun = 0;
-  std::exception_ptr failed;
-  try {
-    const std::scoped_lock lock(mutex_);
-    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
-    const clock::time_point now = clock::now();
-    while (begun < requests.size()) {
-      const fate drawn = draw(requests[begun]);
-      queue_.push_back(
-          {{requests[begun], listener}, drawn, reserve(requests[begun], drawn.stall, now), begun_++});
-      std::push_heap(queue_.begin(), queue_.end(), later);
-      begin_one();
-      ++begun;
-    }
-  } catch (...) {
-    failed = std::current_exception();
-  }
-  queue_changed_.notify_one();
-  for (const read_request& request : requests.subspan(begun))
-    listener.done(listener.self, request.tag, failed);
-}
-
-PENSTOCK_INLINE void latency_model::cancel() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    for (pending& one : queue_) {
-      one.what.stopped = true;
-      one.due = {};
-    }
-    std::make_heap(queue_.begin(), queue_.end(), later);
-    places_.clear();
-    link_free_ = {};
-    ++cancels_;
-  }
-  queue_changed_.notify_one();
-  cancelled_.notify_all();
-}
-
-PENSTOCK_INLINE void latency_model::abandon(std::uint64_t tag) noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    for (pending& one : queue_) {
-      if (one.what.request.tag != tag) continue;
-      one.what.stopped = true;
-      one.due = {};
-    }
-    std::make_heap(queue_.begin(), queue_.end(), later);
-  }
-  queue_changed_.notify_one();
+PENSTOCK_INLINE void latency_model::perform(const read_request& request, const fate& drawn) {
+  account_->reads.fetch_add(1, std::memory_order_relaxed);
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  if (drawn.refused) fail(request, simulated_failure::slow_down);
+  check_faults(request);
+  if (drawn.fails) fail(request, simulated_failure::broken);
+  session_.read(request.object, request.offset, request.into);
+  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
+  bytes_.fetch_add(request.into.size(), std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void latency_model::check_faults(const read_request& request) {
@@ -221,26 +219,7 @@ PENSTOCK_INLINE void latency_model::fail(const read_request& request, simulated_
   throw std::move(e).recurring(how == simulated_failure::missing);
 }
 
-PENSTOCK_INLINE void latency_model::perform(const read_request& request, const fate& drawn) {
-  account_->reads.fetch_add(1, std::memory_order_relaxed);
-  requests_.fetch_add(1, std::memory_order_relaxed);
-  if (drawn.refused) fail(request, simulated_failure::slow_down);
-  check_faults(request);
-  if (drawn.fails) fail(request, simulated_failure::broken);
-  session_.read(request.object, request.offset, request.into);
-  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
-  bytes_.fetch_add(request.into.size(), std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE storage_counters latency_model::counters() const noexcept {
-  storage_counters all;
-  all.requests = requests_.load(std::memory_order_relaxed);
-  all.bytes = bytes_.load(std::memory_order_relaxed);
-  all.slow_downs = slow_downs_.load(std::memory_order_relaxed);
-  return all;
-}
-
-PENSTOCK_INLINE void latency_model::finish(const waiting_read& one, const fate& drawn) noexcept {
+PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn) noexcept {
   std::exception_ptr failed;
   if (one.stopped) {
     failed = read_cancelled(one.request, names_);
@@ -252,7 +231,7 @@ PENSTOCK_INLINE void latency_model::finish(const waiting_read& one, const fate& 
     }
   }
   account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-  one.tell(std::move(failed));
+  return failed;
 }
 
 PENSTOCK_INLINE void latency_model::work() noexcept {
@@ -269,11 +248,10 @@ PENSTOCK_INLINE void latency_model::work() noexcept {
       const fate drawn = queue_.back().drawn;
       queue_.pop_back();
       lock.unlock();
-      finish(one, drawn);
+      one.tell(ended(one, drawn));
       lock.lock();
     }
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -6,18 +6,18 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <stop_token>
-#include <utility>
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What an exception says about trying again.
 struct read_failure {
@@ -53,22 +53,6 @@ struct retry_policy {
   std::stop_token stop{};               // ends all waits
 };
 
-/// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
-/// often than one that is well. Source: AWS SDKs, retry mode "standard".
-class retry_budget {
- public:
-  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
-
-  explicit retry_budget(std::uint64_t tokens) noexcept;
-  [[nodiscard]] bool take(std::int64_t cost) noexcept;
-  /// Costs one load while the budget is full.
-  void give(std::int64_t tokens) noexcept;
-
- private:
-  std::int64_t maximum_;  // 0: no limit
-  std::atomic<std::int64_t> left_;
-};
-
 /// Differs from call to call, and from process to process.
 [[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
 
@@ -86,8 +70,9 @@ struct retry_decision {
   void explain(error& failed, std::uint32_t attempts) const;
 };
 
-/// Decides which of the requests to one store are sent again, and when.
-///
+/// Decides which of the requests to one store are sent again, and when. Attempts cost tokens of a budget, and
+/// successful reads give them back, so that a store that is down is not asked more often than one that is
+/// well. Source: AWS SDKs, retry mode "standard".
 /// Threads: any number; `insist` is for one at a time.
 class retrier {
   using clock = std::chrono::steady_clock;
@@ -100,7 +85,6 @@ class retrier {
   /// another one needs tokens of the budget.
   [[nodiscard]] retry_decision after(const read_request& what, std::uint32_t attempt, const read_failure& why,
                                      clock::time_point first_failed, bool costs = true) noexcept;
-  /// A request has succeeded.
   void succeeded(std::uint32_t attempt) noexcept;
 
   /// Calls `ask` until it succeeds, and returns its answer; `wait(time)` is called before further attempts.
@@ -133,13 +117,19 @@ class retrier {
   void pause(std::chrono::nanoseconds time) const;
 
  private:
+  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
+
+  [[nodiscard]] bool take(std::int64_t cost) noexcept;
+  /// Costs one load while the budget is full.
+  void give(std::int64_t some) noexcept;
+
   retry_policy policy_;
-  retry_budget budget_;
+  std::int64_t max_tokens_;  // 0: no limit
+  std::atomic<std::int64_t> tokens_;
   std::uint64_t answers_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/resilience/retry_policy.ipp>

@@ -13,12 +13,12 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
   return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
 }
+
 PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
   try {
     std::rethrow_exception(failed);
@@ -32,24 +32,6 @@ PENSTOCK_INLINE std::chrono::milliseconds read_failure::asked(
     std::chrono::milliseconds longest) const noexcept {
   return std::min(longest, std::chrono::milliseconds(static_cast<std::int64_t>(
                                std::min<std::uint64_t>(asked_ms.value_or(0), 1'000'000'000))));
-}
-
-PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
-    : maximum_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(maximum_) {}
-
-PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
-  if (maximum_ == 0) return true;
-  std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left >= cost)
-    if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
-  return false;
-}
-
-PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
-  std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left < maximum_ &&
-         !left_.compare_exchange_weak(left, std::min(maximum_, left + tokens), std::memory_order_relaxed)) {
-  }
 }
 
 PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
@@ -73,7 +55,6 @@ PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const retry_policy& policy, 
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::min(maximum, ceiling) * draw.uniform()));
 }
-
 PENSTOCK_INLINE void retry_decision::explain(error& failed, std::uint32_t attempts) const {
   if (attempts == 1 && !spent && !late) return;
   failed.say_more(
@@ -82,9 +63,10 @@ PENSTOCK_INLINE void retry_decision::explain(error& failed, std::uint32_t attemp
             : late ? "; another one would begin after retrying_options::max_time or max_unreachable_time"
                    : ""}));
 }
-
 PENSTOCK_INLINE retrier::retrier(const retry_policy& policy) noexcept
-    : policy_(policy), budget_(policy.budget) {
+    : policy_(policy),
+      max_tokens_(static_cast<std::int64_t>(std::min<std::uint64_t>(policy.budget, 1'000'000'000))),
+      tokens_(max_tokens_) {
   if (!policy_.seed) policy_.seed = arbitrary_seed();
 }
 
@@ -97,13 +79,13 @@ PENSTOCK_INLINE retry_decision retrier::after(const read_request& what, std::uin
   made.late = made.due - first_failed >
               (why.unreachable ? std::min(policy_.max_time, policy_.max_unreachable_time) : policy_.max_time);
   if (attempt >= policy_.attempts || made.late) return made;
-  made.spent = costs && !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                                      : why.asked_ms ? retry_budget::if_asked
-                                                     : retry_budget::for_retry);
+  made.spent = costs && !take(why.timed_out ? for_time_out : why.asked_ms ? if_asked : for_retry);
   made.again = !made.spent;
   return made;
 }
-
+PENSTOCK_INLINE void retrier::succeeded(std::uint32_t attempt) noexcept {
+  if (policy_.attempts > 1) give(attempt > 1 ? for_retry : 1);
+}
 PENSTOCK_INLINE void retrier::pause(std::chrono::nanoseconds time) const {
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -111,10 +93,18 @@ PENSTOCK_INLINE void retrier::pause(std::chrono::nanoseconds time) const {
   changed.wait_for(lock, policy_.stop, time, [] { return false; });
   if (policy_.stop.stop_requested()) throw error(errc::stopped, "a wait was ended by the stop token");
 }
-
-PENSTOCK_INLINE void retrier::succeeded(std::uint32_t attempt) noexcept {
-  if (policy_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+PENSTOCK_INLINE bool retrier::take(std::int64_t cost) noexcept {
+  if (max_tokens_ == 0) return true;
+  std::int64_t left = tokens_.load(std::memory_order_relaxed);
+  while (left >= cost)
+    if (tokens_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
+  return false;
+}
+PENSTOCK_INLINE void retrier::give(std::int64_t some) noexcept {
+  std::int64_t left = tokens_.load(std::memory_order_relaxed);
+  while (left < max_tokens_ && !tokens_.compare_exchange_weak(left, std::min(max_tokens_, left + some),
+                                                              std::memory_order_relaxed)) {
+  }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

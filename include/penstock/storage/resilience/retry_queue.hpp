@@ -4,32 +4,153 @@
 #include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
-#include <penstock/storage/resilience/late_reads.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
+namespace penstock::inline v0_1::detail {
 
-namespace detail {
+/// The times of recent reads of similar size, and when a read is late: after more than 98 % of them, and
+/// after three times their median. The owner holds the lock.
+class read_times {
+ public:
+  static constexpr std::size_t kept = 256, between = 16;
+
+  /// `least` reads are needed to tell.
+  void need(std::size_t least) noexcept { least_ = least; }
+  /// Adds a time; true if `late` may have changed, which is so after every 16 times.
+  bool add(std::chrono::nanoseconds time) noexcept {
+    const auto microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count() / 1000));
+    recent_[count_++ % kept] = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(microseconds, std::numeric_limits<std::uint32_t>::max()));
+    if (count_ < least_ || (late_ && count_ % between != 0)) return false;
+    look();
+    return true;
+  }
+  /// After what time a read is late; nothing while too few are known.
+  [[nodiscard]] std::optional<std::chrono::microseconds> late() const noexcept { return late_; }
+
+ private:
+  void look() noexcept {
+    auto sorted = recent_;
+    const std::size_t known = std::min(count_, kept);
+    const auto at = [&sorted](std::size_t i) { return sorted.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::sort(sorted.begin(), at(known));
+    const std::uint64_t slow = *at(std::min(known - 1, known * 98 / 100)), median = *at(known / 2);
+    late_ = std::chrono::microseconds(std::max(slow, 3 * median));
+  }
+
+  std::array<std::uint32_t, kept> recent_{};  // in microseconds; a ring
+  std::size_t least_ = 0, count_ = 0;
+  std::optional<std::chrono::microseconds> late_;
+};
+
+struct watched_read {
+  std::chrono::steady_clock::time_point begun{};
+  std::size_t group = 0;
+  watched_read *older = nullptr, *newer = nullptr;  // of its group
+  bool watched = false;
+};
+
+/// Finds the reads that are late, and counts how many second ones there may be. The owner holds the lock.
+class late_reads {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  explicit late_reads(const hedge_rules& rules)
+      : min_delay_(rules.min_delay),
+        for_each_read_(static_cast<std::int64_t>(rules.max_extra_requests * static_cast<double>(one_hedge))) {
+    for (size_group& one : groups_) one.times.need(rules.observations);
+  }
+
+  /// A first read begins; `may_be_late`: it may get a second one. True if `wake` may be sooner now.
+  bool begun(watched_read& one, std::size_t bytes, clock::time_point now, bool may_be_late) noexcept {
+    saved_ = std::min(max_saved, saved_ + for_each_read_);
+    one.begun = now;
+    one.group = std::min(groups - 1, to_size(std::bit_width(bytes)) / 2);
+    if (!may_be_late) return false;
+    size_group& in = groups_[one.group];
+    one.watched = true;
+    one.newer = nullptr;
+    one.older = in.newest;
+    (in.newest == nullptr ? in.oldest : in.newest->newer) = &one;
+    in.newest = &one;
+    return in.oldest == &one;
+  }
+  /// It has ended, or gets no second read.
+  void leave(watched_read& one) noexcept {
+    if (!std::exchange(one.watched, false)) return;
+    size_group& in = groups_[one.group];
+    (one.older == nullptr ? in.oldest : one.older->newer) = one.newer;
+    (one.newer == nullptr ? in.newest : one.newer->older) = one.older;
+  }
+  /// The bytes of a read are there. True if `wake` may be sooner now.
+  bool succeeded(const watched_read& one) noexcept {
+    return groups_[one.group].times.add(clock::now() - one.begun);
+  }
+  /// Takes one that is late, if there is one and it may get a second read.
+  [[nodiscard]] watched_read* take(clock::time_point now) noexcept {
+    if (saved_ < one_hedge) return nullptr;
+    for (const size_group& in : groups_) {
+      if (late_at(in) > now) continue;
+      watched_read* const one = in.oldest;
+      leave(*one);
+      return one;
+    }
+    return nullptr;
+  }
+  /// It does get one.
+  void spend() noexcept { saved_ -= one_hedge; }
+  /// When to look again.
+  [[nodiscard]] clock::time_point wake(clock::time_point now) const noexcept {
+    auto first = clock::time_point::max();
+    for (const size_group& in : groups_) first = std::min(first, late_at(in));
+    return saved_ < one_hedge ? std::max(first, now + std::chrono::milliseconds(1)) : first;
+  }
+
+ private:
+  /// Reads of similar size: those in flight without a second one, oldest first, and the times of recent ones.
+  struct size_group {
+    watched_read *oldest = nullptr, *newest = nullptr;
+    read_times times;
+  };
+  static constexpr std::size_t groups = 33;
+  static constexpr std::int64_t one_hedge = 1'000'000, max_saved = 32 * one_hedge;
+
+  [[nodiscard]] clock::time_point late_at(const size_group& of) const noexcept {
+    const auto late = of.times.late();
+    if (of.oldest == nullptr || !late) return clock::time_point::max();
+    return of.oldest->begun + std::max(*late, min_delay_);
+  }
+
+  std::chrono::microseconds min_delay_;
+  std::int64_t for_each_read_;  // what a read adds to `saved_`
+  std::int64_t saved_ = 0;
+  std::array<size_group, groups> groups_{};
+};
 
 /// Passes the reads of one session to another: tries them again, limits how many are in flight, and starts a
 /// second one for those that are late, as the policy says. The work behind `retrying`, `throttled` and
@@ -110,12 +231,9 @@ class retry_queue {
  public:
   /// Refers to the names of the objects, for errors.
   retry_queue(const retry_policy& policy, std::span<const std::string> names);
-  retry_queue(const retry_queue&) = delete;
-  retry_queue& operator=(const retry_queue&) = delete;
   /// `stop()` must have been called, and the session that reads are passed to must have ended.
   ~retry_queue() = default;
 
-  /// Sets the session that reads are passed to.
   void use(session_view session) noexcept { session_ = session; }
 
   [[nodiscard]] std::uint64_t size(object_id id);
@@ -126,15 +244,17 @@ class retry_queue {
   }
   /// Also ends the waits of blocking reads, with errc::stopped.
   void cancel() noexcept;
-  /// From now on no read waits; call `cancel` after it.
-  void end_waits() noexcept { over_ = true; }
+  /// As `cancel`; and from now on no read waits.
+  void end_waits() noexcept {
+    over_ = true;
+    cancel();
+  }
   /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
   void stop() noexcept;
 
   /// What it counted itself, including what the session behind it would count if it did; its limit; and the
   /// oldest read that has not ended, or question about an object.
   [[nodiscard]] session_report report() const;
-  /// See `limits_of`.
   [[nodiscard]] session_report limits() const noexcept {
     return {.counters = {.slow_downs = slow_downs_.load(std::memory_order_relaxed)},
             .counted = true,
@@ -142,14 +262,18 @@ class retry_queue {
   }
 
  private:
-  using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t max_per_call = 64, max_kept = 1_MiB;
   static constexpr std::uint32_t max_failed_in_a_row = 8;           // more: the store is down
   static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `version`
 
-  /// Calls the session in this thread until it succeeds.
-  void insist(const read_request& what, call make, void* result);
+  /// Asks the session in this thread until it succeeds.
+  void insist(const read_request& what, void (*ask)(void* self), void* self);
+  template <class Ask>
+  void insist(const read_request& what, Ask&& ask) {
+    insist(
+        what, [](void* self) { (*static_cast<std::remove_reference_t<Ask>*>(self))(); }, &ask);
+  }
   /// Waits for room, and returns the round.
   [[nodiscard]] std::uint64_t enter(const read_request& what, std::uint64_t cancels);
   void wait_until(clock::time_point due, const read_request& what, std::uint64_t cancels);
@@ -223,8 +347,7 @@ class retry_queue {
       hedges_won_{0};
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/resilience/retry_queue.ipp>

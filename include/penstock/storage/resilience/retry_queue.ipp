@@ -4,15 +4,11 @@
 #include <penstock/storage/resilience/retry_queue.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/reads/part_reads.hpp>
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void retry_queue::item_list::append(item& one) noexcept {
   one.next = nullptr;
@@ -33,18 +29,12 @@ PENSTOCK_INLINE retry_queue::retry_queue(const retry_policy& policy, std::span<c
 
 PENSTOCK_INLINE std::uint64_t retry_queue::size(object_id id) {
   std::uint64_t found = 0;
-  const auto ask = [](const session_view& session, const read_request& what, void* result) {
-    *static_cast<std::uint64_t*>(result) = session.size(what.object);
-  };
-  insist({id, whole_object, {}}, ask, &found);
+  insist({id, whole_object, {}}, [&] { found = session_->size(id); });
   return found;
 }
 PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   object_version found;
-  const auto ask = [](const session_view& session, const read_request& what, void* result) {
-    *static_cast<object_version*>(result) = session.version(what.object);
-  };
-  insist({id, whole_object, {}}, ask, &found);
+  insist({id, whole_object, {}}, [&] { found = session_->version(id); });
   return found;
 }
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
@@ -52,13 +42,10 @@ PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutab
     urgent line{*this};
     return read_by_parts(line, id, offset, into);
   }
-  const auto ask = [](const session_view& session, const read_request& what, void*) {
-    session.read(what.object, what.offset, what.into);
-  };
-  insist({id, offset, into}, ask, nullptr);
+  insist({id, offset, into}, [&] { session_->read(id, offset, into); });
 }
 
-PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, void* result) {
+PENSTOCK_INLINE void retry_queue::insist(const read_request& what, void (*ask)(void* self), void* self) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
   begun_read mine{&what, clock::now()};
   {
@@ -79,7 +66,7 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, vo
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
     std::exception_ptr failed;
     try {
-      make(*session_, what, result);
+      ask(self);
     } catch (...) {
       failed = std::current_exception();
     }
@@ -544,5 +531,4 @@ PENSTOCK_INLINE session_report retry_queue::report() const {
   return all;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

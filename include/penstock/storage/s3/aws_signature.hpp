@@ -6,8 +6,8 @@
 #endif
 
 #include <penstock/storage/s3/credentials.hpp>
-#include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/hash.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -7,7 +7,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
-#include <penstock/storage/s3/requests/dates.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 #include <condition_variable>
 #include <memory>

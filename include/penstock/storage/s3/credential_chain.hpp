@@ -18,7 +18,6 @@ namespace penstock::inline v0_1 {
 /// its source 4. the service of the container: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI
 /// 5. the instance metadata of EC2, version 2
 ///
-///     const s3_identity anybody{.credentials = s3_credentials()};
 ///     const s3_identity team{.profile = "training"};
 struct s3_identity {
   /// These and no others; `s3_credentials()` for requests that are not signed.

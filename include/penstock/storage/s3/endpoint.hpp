@@ -51,7 +51,7 @@ namespace detail::s3 {
 }
 
 inline void check_region(std::string_view region) {
-  const auto fits = [](char c) { return is_digit(c) || is_lower(c) || is_upper(c) || c == '-' || c == '_'; };
+  const auto fits = [](char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_'; };
   bool good = !region.empty() && region.size() <= 64;
   for (const char c : region) good = good && fits(c);
   if (!good)

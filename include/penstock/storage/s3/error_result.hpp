@@ -5,7 +5,6 @@
 #error "penstock/storage/s3/error_result.hpp needs pugixml: link penstock::s3"
 #endif
 
-#include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 
@@ -39,58 +38,27 @@ struct refusal {
 /// The remedy for a code; nothing for a code that is not known, whose status decides.
 /// Source: Amazon S3 API Reference, "Error responses"; the retry conditions of AWS SDKs' standard mode.
 [[nodiscard]] inline std::optional<s3_remedy> remedy_of(std::string_view code) noexcept {
-  struct row {
-    std::string_view code;
-    s3_remedy remedy;
-  };
-  static constexpr std::array rows{
-      row{"SlowDown", s3_remedy::slow_down},
-      row{"ServiceUnavailable", s3_remedy::slow_down},
-      row{"Busy", s3_remedy::slow_down},
-      row{"RequestLimitExceeded", s3_remedy::slow_down},
-      row{"TooManyRequests", s3_remedy::slow_down},
-      row{"TooManyRequestsException", s3_remedy::slow_down},
-      row{"BandwidthLimitExceeded", s3_remedy::slow_down},
-      row{"LimitExceededException", s3_remedy::slow_down},
-      row{"InternalError", s3_remedy::retry},
-      row{"RequestTimeout", s3_remedy::retry},
-      row{"RequestTimeoutException", s3_remedy::retry},
-      row{"PriorRequestNotComplete", s3_remedy::retry},
-      row{"OperationAborted", s3_remedy::retry},
-      row{"ConditionalRequestConflict", s3_remedy::retry},
-      row{"BadDigest", s3_remedy::retry},  // a body that changed on its way
-      row{"XAmzContentSHA256Mismatch", s3_remedy::retry},
-      row{"XAmzContentChecksumMismatch", s3_remedy::retry},
-      row{"IncompleteBody", s3_remedy::retry},
-      row{"KMS.DependencyTimeoutException", s3_remedy::retry},
-      row{"KMS.KMSInternalException", s3_remedy::retry},
-      row{"KMS.KeyUnavailableException", s3_remedy::retry},
-      row{"IDPCommunicationError", s3_remedy::retry},
-      row{"ExpiredToken", s3_remedy::refresh_credentials},
-      row{"ExpiredTokenException", s3_remedy::refresh_credentials},
-      row{"TokenRefreshRequired", s3_remedy::refresh_credentials},
-      row{"RequestTimeTooSkewed", s3_remedy::resync_clock},
-      row{"RequestExpired", s3_remedy::resync_clock},
-      row{"PermanentRedirect", s3_remedy::other_region},
-      row{"AuthorizationHeaderMalformed", s3_remedy::other_region},
-      row{"IllegalLocationConstraintException", s3_remedy::other_region},
-      row{"AccessDenied", s3_remedy::none},
-      row{"NoSuchKey", s3_remedy::none},
-      row{"NoSuchBucket", s3_remedy::none},
-      row{"NoSuchUpload", s3_remedy::none},
-      row{"NoSuchVersion", s3_remedy::none},
-      row{"InvalidAccessKeyId", s3_remedy::none},
-      row{"InvalidToken", s3_remedy::none},
-      row{"SignatureDoesNotMatch", s3_remedy::none},
-      row{"InvalidObjectState", s3_remedy::none},
-      row{"PreconditionFailed", s3_remedy::none},
-      row{"InvalidRange", s3_remedy::none},
-      row{"NotImplemented", s3_remedy::none},
-  };
+  const auto is = [code](auto... these) { return ((code == these) || ...); };
   // Throttling, ThrottlingException, KMS.ThrottlingException, RequestThrottled and others
-  if (code.find("Throttl") != std::string_view::npos) return s3_remedy::slow_down;
-  for (const row& one : rows)
-    if (one.code == code) return one.remedy;
+  if (code.find("Throttl") != std::string_view::npos ||
+      is("SlowDown", "ServiceUnavailable", "Busy", "RequestLimitExceeded", "TooManyRequests",
+         "TooManyRequestsException", "BandwidthLimitExceeded", "LimitExceededException"))
+    return s3_remedy::slow_down;
+  // BadDigest and its like are of a body that changed on its way
+  if (is("InternalError", "RequestTimeout", "RequestTimeoutException", "PriorRequestNotComplete",
+         "OperationAborted", "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch",
+         "XAmzContentChecksumMismatch", "IncompleteBody", "KMS.DependencyTimeoutException",
+         "KMS.KMSInternalException", "KMS.KeyUnavailableException", "IDPCommunicationError"))
+    return s3_remedy::retry;
+  if (is("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
+    return s3_remedy::refresh_credentials;
+  if (is("RequestTimeTooSkewed", "RequestExpired")) return s3_remedy::resync_clock;
+  if (is("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"))
+    return s3_remedy::other_region;
+  if (is("AccessDenied", "NoSuchKey", "NoSuchBucket", "NoSuchUpload", "NoSuchVersion", "InvalidAccessKeyId",
+         "InvalidToken", "SignatureDoesNotMatch", "InvalidObjectState", "PreconditionFailed", "InvalidRange",
+         "NotImplemented"))
+    return s3_remedy::none;
   return std::nullopt;
 }
 [[nodiscard]] constexpr s3_remedy remedy_of(int status) noexcept {
@@ -100,10 +68,9 @@ struct refusal {
 
 /// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
 [[nodiscard]] inline std::string only(std::string_view given, std::size_t maximum, std::string_view besides) {
-  const bool fits =
-      given.size() <= maximum && std::all_of(given.begin(), given.end(), [besides](char c) {
-        return is_digit(c) || is_lower(c) || is_upper(c) || besides.find(c) != std::string_view::npos;
-      });
+  const bool fits = given.size() <= maximum && std::all_of(given.begin(), given.end(), [besides](char c) {
+                      return is_digit(c) || is_letter(c) || besides.find(c) != std::string_view::npos;
+                    });
   return fits ? std::string(given) : std::string();
 }
 

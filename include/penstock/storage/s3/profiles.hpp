@@ -61,11 +61,6 @@ class ini_reader {
   [[noreturn]] void fail(std::string_view why) const {
     throw error(errc::argument, {"line ", number_, " of this file of AWS profiles ", why}).in_file(path_);
   }
-  static std::string lowered(std::string_view name) {
-    std::string line;
-    for (const char c : name) line += to_lower(c);
-    return line;
-  }
   /// Without what follows a blank and a '#' or ';'.
   static std::string_view without_comment(std::string_view line) {
     for (std::size_t i = 1; i < line.size(); ++i)
@@ -212,17 +207,16 @@ class profile_files {
     }
     return nullptr;
   }
+  static const ini_section* named(const std::vector<ini_section>& sections, std::string_view name) noexcept {
+    const auto found = std::ranges::find(sections, name, &ini_section::name);
+    return found == sections.end() ? nullptr : &*found;
+  }
   [[nodiscard]] const ini_section* in_credentials(std::string_view profile) const noexcept {
-    for (const ini_section& one : credentials_)
-      if (one.name == profile) return &one;
-    return nullptr;
+    return named(credentials_, profile);
   }
   [[nodiscard]] const ini_section* in_config(std::string_view profile) const noexcept {
-    if (const ini_section* const found = section_of(config_, "profile", profile)) return found;
-    if (profile == "default")
-      for (const ini_section& one : config_)
-        if (one.name == "default") return &one;
-    return nullptr;
+    const ini_section* const found = section_of(config_, "profile", profile);
+    return found == nullptr && profile == "default" ? named(config_, profile) : found;
   }
 
   std::string credentials_path_, config_path_;

@@ -35,60 +35,17 @@ struct http_proxy {
   std::string authorization;
 };
 
-/// The proxies that the environment names, as curl reads it: http_proxy, https_proxy, all_proxy and no_proxy.
-/// All but http_proxy are also looked for in upper case; HTTP_PROXY could come from a request to a CGI
-/// program. What no_proxy excepts are hosts, domains, addresses, and networks such as 10.0.0.0/8.
-class http_proxies {
- public:
-  http_proxies() = default;
-  /// Reads the environment.
-  [[nodiscard]] static http_proxies of_environment();
-  /// Empty texts are none. A proxy without a scheme is http. What is no http:// URL is an error where it
-  /// would be used.
-  http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except);
-
-  /// The proxy for a URL; null if it is reached directly. Throws errc::argument, without any password, if the
-  /// environment names one that is no http:// URL.
-  [[nodiscard]] const http_proxy* of(const url& where) const;
-
- private:
-  [[nodiscard]] bool excepted(const url& where) const;
-
-  struct choice {
-    std::optional<http_proxy> proxy;
-    std::string fault;  // why there is none although the environment names one
-  };
-  [[nodiscard]] static choice chosen(std::string_view text);
-
-  choice http_, https_;
-  std::string except_;
-};
-
 namespace proxies {
 
-inline unsigned hex(char c) noexcept {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  return static_cast<unsigned>((c | 0x20) - 'a') + 10;
-}
 /// User and password may have percent-encoded characters.
 inline std::string decoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdefABCDEF";
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && text.size() - i > 2 && digits.find(text[i + 1]) != std::string_view::npos &&
-        digits.find(text[i + 2]) != std::string_view::npos) {
-      result += static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2]));
-      i += 2;
-    } else {
-      result += text[i];
-    }
+    const int high = text[i] == '%' && text.size() - i > 2 ? hex_value(text[i + 1]) : -1;
+    const int low = high < 0 ? -1 : hex_value(text[i + 2]);
+    result += low < 0 ? text[i] : static_cast<char>(high * 16 + low);
+    if (low >= 0) i += 2;
   }
-  return result;
-}
-
-inline std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
   return result;
 }
 
@@ -116,7 +73,7 @@ inline bool is_in_network(const std::string& host, std::string_view network) {
 inline std::optional<http_proxy> parse(std::string_view text) {
   if (text.empty()) return std::nullopt;
   const std::size_t colon = text.find("://");
-  const std::string scheme = lower(colon == std::string_view::npos ? "http" : text.substr(0, colon));
+  const std::string scheme = lowered(colon == std::string_view::npos ? "http" : text.substr(0, colon));
   if (colon != std::string_view::npos) text.remove_prefix(colon + 3);
   http_proxy made;
   const std::size_t at = text.rfind('@');
@@ -150,60 +107,81 @@ inline std::string variable(std::initializer_list<const char*> names) {
 
 }  // namespace proxies
 
-inline http_proxies http_proxies::of_environment() {
-  using proxies::variable;
-  const std::string all = variable({"all_proxy", "ALL_PROXY"});
-  const std::string plain = variable({"http_proxy"}), secure = variable({"https_proxy", "HTTPS_PROXY"});
-  return {plain.empty() ? all : plain, secure.empty() ? all : secure, variable({"no_proxy", "NO_PROXY"})};
-}
-
-inline http_proxies::http_proxies(std::string_view for_http, std::string_view for_https,
-                                  std::string_view except)
-    : http_(chosen(for_http)), https_(chosen(for_https)), except_(proxies::lower(except)) {}
-
-inline http_proxies::choice http_proxies::chosen(std::string_view text) {
-  try {
-    return {proxies::parse(text), {}};
-  } catch (const error& e) {
-    return {std::nullopt, std::string(e.message())};
+/// The proxies that the environment names, as curl reads it: http_proxy, https_proxy, all_proxy and no_proxy.
+/// All but http_proxy are also looked for in upper case; HTTP_PROXY could come from a request to a CGI
+/// program. What no_proxy excepts are hosts, domains, addresses, and networks such as 10.0.0.0/8.
+class http_proxies {
+ public:
+  http_proxies() = default;
+  /// Reads the environment.
+  [[nodiscard]] static http_proxies of_environment() {
+    using proxies::variable;
+    const std::string all = variable({"all_proxy", "ALL_PROXY"});
+    const std::string plain = variable({"http_proxy"}), secure = variable({"https_proxy", "HTTPS_PROXY"});
+    return {plain.empty() ? all : plain, secure.empty() ? all : secure, variable({"no_proxy", "NO_PROXY"})};
   }
-}
+  /// Empty texts are none. A proxy without a scheme is http. What is no http:// URL is an error where it
+  /// would be used.
+  http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except)
+      : http_(for_http), https_(for_https), except_(lowered(except)) {}
 
-inline const http_proxy* http_proxies::of(const url& where) const {
-  const auto& chosen = where.scheme == "http" ? http_ : https_;
-  if ((!chosen.proxy && chosen.fault.empty()) || excepted(where)) return nullptr;
-  if (!chosen.proxy) throw error(errc::argument, chosen.fault);
-  return &*chosen.proxy;
-}
-
-inline bool http_proxies::excepted(const url& where) const {
-  std::string_view rest = except_;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find_first_of(", \t"), rest.size());
-    std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (one == "*") return true;
-    if (one.find('/') != std::string_view::npos) {
-      if (proxies::is_in_network(where.host, one)) return true;
-      continue;
-    }
-    const std::size_t colon = one.rfind(':');
-    if (colon != std::string_view::npos && (one.find(':') == colon || one.substr(0, colon).ends_with(']'))) {
-      if (one.substr(colon + 1) != std::to_string(where.port_number())) continue;
-      one = one.substr(0, colon);
-    }
-    if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
-    if (one.starts_with("*.")) one.remove_prefix(1);
-    if (one.starts_with('.')) one.remove_prefix(1);
-    if (one.ends_with('.')) one.remove_suffix(1);
-    if (one.empty()) continue;
-    std::string_view host = where.host;
-    if (host.ends_with('.')) host.remove_suffix(1);
-    if (host == one) return true;
-    if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
-      return true;
+  /// The proxy for a URL; null if it is reached directly. Throws errc::argument, without any password, if the
+  /// environment names one that is no http:// URL.
+  [[nodiscard]] const http_proxy* of(const url& where) const {
+    const choice& chosen = where.scheme == "http" ? http_ : https_;
+    if ((!chosen.proxy && chosen.fault.empty()) || excepted(where)) return nullptr;
+    if (!chosen.proxy) throw error(errc::argument, chosen.fault);
+    return &*chosen.proxy;
   }
-  return false;
-}
+
+ private:
+  struct choice {
+    choice() = default;
+    explicit choice(std::string_view text) {
+      try {
+        proxy = proxies::parse(text);
+      } catch (const error& e) {
+        fault = e.message();
+      }
+    }
+
+    std::optional<http_proxy> proxy;
+    std::string fault;  // why there is none although the environment names one
+  };
+
+  [[nodiscard]] bool excepted(const url& where) const {
+    std::string_view rest = except_;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find_first_of(", \t"), rest.size());
+      std::string_view one = rest.substr(0, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (one == "*") return true;
+      if (one.find('/') != std::string_view::npos) {
+        if (proxies::is_in_network(where.host, one)) return true;
+        continue;
+      }
+      const std::size_t colon = one.rfind(':');
+      if (colon != std::string_view::npos &&
+          (one.find(':') == colon || one.substr(0, colon).ends_with(']'))) {
+        if (one.substr(colon + 1) != std::to_string(where.port_number())) continue;
+        one = one.substr(0, colon);
+      }
+      if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
+      if (one.starts_with("*.")) one.remove_prefix(1);
+      if (one.starts_with('.')) one.remove_prefix(1);
+      if (one.ends_with('.')) one.remove_suffix(1);
+      if (one.empty()) continue;
+      std::string_view host = where.host;
+      if (host.ends_with('.')) host.remove_suffix(1);
+      if (host == one) return true;
+      if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
+        return true;
+    }
+    return false;
+  }
+
+  choice http_, https_;
+  std::string except_;
+};
 
 }  // namespace penstock::inline v0_1::detail

@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
+#include <penstock/storage/web/web_call.hpp>
 
 #include <exception>
 #include <limits>
@@ -23,7 +24,10 @@ namespace penstock::inline v0_1::detail::web {
 ///   perform(reading)         waits for the answer
 ///   begin(calls)             does not wait; calls that cannot begin end with the failure
 ///   on_end(call, self, f)    f(self, call, failed) is called at its end
-///   finish(reading)          throws unless the answer was the range
+///   pin(call, id, size)      notes what an answer tells of an object; throws if that contradicts what is known
+///   arrived(reading, total)  if it has any: the range has come
+///   failure_of(call)         the error of an answer that is not the range
+///   ends_have_no_size        whether 416 says that a range is beyond the end although it has no size
 template <class Objects, class Call>
 class object_reads {
  public:
@@ -31,7 +35,7 @@ class object_reads {
     reading one;
     if (!prepare(one, {id, offset, into})) return;
     objects().perform(one);
-    objects().finish(one);
+    finish(one);
   }
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
     std::vector<Call*> begun;
@@ -65,14 +69,36 @@ class object_reads {
   };
 
   void add_headers(reading&) const {}
+  void arrived(const reading&, std::optional<std::uint64_t>) const {}
+
+ private:
   [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
     std::string line =
         text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
     if (size) append(line, {", which has ", *size});
     return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
   }
-
- private:
+  /// Throws unless the answer was the range.
+  void finish(reading& one) {
+    const object_id id = one.request.object;
+    const unsigned status = one.reply.status;
+    const auto* const there = objects().known(id);
+    if (status == 200 || status == 206) {
+      const auto total = total_length(one.reply);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
+      objects().pin(one, id, total ? *total : there->size);
+      return objects().arrived(one, total);
+    }
+    if (status == 416) {
+      const auto range = parse_content_range(one.reply.header("Content-Range"));
+      const auto total = range ? range->total : std::nullopt;
+      if (total && there != nullptr) objects().pin(one, id, *total);
+      if (total ? one.offset + one.into.size() > *total : Objects::ends_have_no_size)
+        throw beyond_end(one, total);
+    }
+    throw objects().failure_of(one);
+  }
   [[nodiscard]] Objects& objects() noexcept { return static_cast<Objects&>(*this); }
 
   /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the

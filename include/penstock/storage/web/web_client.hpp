@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/storage/web/web_exchange.hpp>
 
 #include <cstdio>
@@ -15,7 +16,7 @@ namespace penstock::inline v0_1::detail::web {
 ///
 /// Threads: any number may call `submit`, `perform` and `cancel`. Destruction cancels and joins; it waits for
 /// a look-up of a name that is in progress.
-class client {
+class client : unmovable {
   static constexpr std::size_t max_redirects = 5;
   /// The calls with a tag, up to a number.
   struct named_calls {
@@ -30,8 +31,6 @@ class client {
         tick_(all_.io) {
     if (options.stop.stop_possible()) stops_.emplace(options.stop, refusing{this});
   }
-  client(const client&) = delete;
-  client& operator=(const client&) = delete;
   ~client() {
     stops_.reset();
     if (!thread_.joinable()) return;
@@ -67,9 +66,7 @@ class client {
   void perform(call& what) {
     call_end end;
     what.self = &end;
-    what.done = [](void* self, call&, std::exception_ptr failed) noexcept {
-      static_cast<call_end*>(self)->tell(std::move(failed));
-    };
+    what.done = call_end::tell<call>;
     call* const only = &what;
     submit({&only, 1});
     end.wait();
@@ -77,26 +74,12 @@ class client {
 
   /// Ends all calls that were submitted before: they end with errc::stopped, unless they just have.
   void cancel() noexcept {
-    try {
-      const std::scoped_lock lock(mutex_);
-      if (open_calls_ == 0) return;
-      cancel_up_to_ = numbered_;
-      net::post(all_.io, [this] { take_new(); });
-    } catch (...) {  // no memory: the next tick does it
-    }
+    note_end([&] { cancel_up_to_ = numbered_; });
   }
-
   /// Ends the calls with that tag that were submitted before, as `cancel` ends all of them.
   void abandon(std::uint64_t tag) noexcept {
-    try {
-      const std::scoped_lock lock(mutex_);
-      if (open_calls_ == 0) return;
-      abandoned_.push_back({tag, numbered_});
-      net::post(all_.io, [this] { take_new(); });
-    } catch (...) {  // no memory: the next tick does it, or the calls run to their ends
-    }
+    note_end([&] { abandoned_.push_back({tag, numbered_}); });
   }
-
   /// Ends all calls, and takes no more.
   void refuse() noexcept {
     {
@@ -111,6 +94,17 @@ class client {
   [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
 
  private:
+  template <class Note>
+  void note_end(Note note) noexcept {
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (open_calls_ == 0) return;
+      note();
+      net::post(all_.io, [this] { take_new(); });
+    } catch (...) {  // no memory: the next tick does it, or what was not noted runs to its end
+    }
+  }
+
   // ---- All of this belongs to the thread.
 
   void take_new() {
@@ -273,7 +267,7 @@ class client {
   }
   /// Whether a header is for the host that was asked first alone.
   static bool is_secret(std::string_view name) {
-    const std::string lower = proxies::lower(name);
+    const std::string lower = lowered(name);
     return lower == "authorization" || lower == "cookie" || lower.starts_with("x-amz-") ||
            lower.starts_with("x-goog-");
   }

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/verb.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_exchange.hpp needs Boost.Beast and OpenSSL: link penstock::http"
-#endif
-
 #include <penstock/core/to_size.hpp>
 #include <penstock/core/version.hpp>
-#include <penstock/storage/web/web_answer_reader.hpp>
+#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_connection.hpp>
 
 namespace penstock::inline v0_1::detail::web {
@@ -162,7 +158,7 @@ class exchange : public transport<exchange> {
 
   void begin_answer(bool without_body) {
     call_->reply = {};
-    got_byte_ = false;
+    got_byte_ = in_range_ = false;
     in_.begin(without_body);
   }
   void read_head() { read_some(in_.room(), then(&exchange::got_head)); }
@@ -210,41 +206,33 @@ class exchange : public transport<exchange> {
     const bool done = in_.is_done(), unknown = in_.take_head(reply);
     const unsigned status = reply.status;
     if (status == 429 || status == 503) all_.counted.slow_downs.fetch_add(1, std::memory_order_relaxed);
-    const bool bytes = call_->has_range() && call_->method == verb::get && (status == 200 || status == 206);
-    if (bytes) {
+    if (call_->has_range() && call_->method == verb::get && (status == 200 || status == 206)) {
       if (const auto fault = range_fault(*call_)) return failed_with(*fault);
-      if (!unknown) return read_range();
+      in_range_ = true;
+      if (!unknown) return read_place(call_->into);
     }
     if (done) return complete();
-    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->max_body);
+    if (unknown) {  // a body in chunks, or up to the end of the connection
+      in_.begin_body(in_range_ ? call_->into.size() : call_->max_body);
+      return parse_body();
+    }
     if (*reply.length > call_->max_body) {
       reply.cut = true;
       keep_ = false;
       return complete();
     }
     reply.body.resize(to_size(*reply.length));
-    in_range_ = false;
-    place_ = std::as_writable_bytes(std::span(reply.body));
-    read_place();
+    read_place(std::as_writable_bytes(std::span(reply.body)));
   }
 
   // ---- Bodies
 
-  void read_range() {
-    in_range_ = true;
-    place_ = call_->into;
-    read_place();
-  }
-  void range_complete() {
-    all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
-    complete();
-  }
-  void read_place() {
-    place_ = place_.subspan(in_.take(place_));
+  void read_place(mutable_bytes place) {
+    place_ = place.subspan(in_.take(place));
     continue_place();
   }
   void continue_place() {
-    if (place_.empty()) return in_range_ ? range_complete() : complete();
+    if (place_.empty()) return complete(in_range_);
     read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
   }
   void got_place(const error_code& code, std::size_t size) {
@@ -255,11 +243,6 @@ class exchange : public transport<exchange> {
     continue_place();
   }
 
-  /// A body in chunks, or up to the end of the connection.
-  void read_unknown(std::size_t maximum) {
-    in_.begin_body(maximum);
-    parse_body();
-  }
   void parse_body() {
     switch (in_.read_body()) {
       case state::more:
@@ -289,18 +272,15 @@ class exchange : public transport<exchange> {
   }
   void unknown_complete() {
     call_->reply.body = std::move(in_.body());
-    const bool bytes = call_->has_range() && call_->method == verb::get && call_->reply.status / 100 == 2;
-    if (bytes) {
+    if (in_range_) {
       if (call_->reply.body.size() != call_->into.size()) return too_short(call_->reply.body.size());
       std::memcpy(call_->into.data(), call_->reply.body.data(), call_->into.size());
-      all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
       call_->reply.body.clear();
     }
-    complete();
+    complete(in_range_);
   }
   void too_long() {
-    if (call_->has_range() && call_->reply.status / 100 == 2)
-      return failed_with(call_->failure({"the server sent more bytes than the range has"}));
+    if (in_range_) return failed_with(call_->failure({"the server sent more bytes than the range has"}));
     call_->reply.cut = true;
     keep_ = false;
     complete();
@@ -308,7 +288,8 @@ class exchange : public transport<exchange> {
 
   // ---- Ends
 
-  void complete() {
+  void complete(bool range = false) {
+    if (range) all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
     end(nullptr, keep_ && !writing_ && in_.waiting() == 0 ? ending::reusable : ending::closed);
   }
   void too_short(std::size_t got) {
@@ -330,7 +311,67 @@ class exchange : public transport<exchange> {
   void broke(std::exception_ptr failure) {
     if (call_ != nullptr) end(std::move(failure), ending::closed);
   }
-  void failed(const error_code& code);
+  void failed(const error_code& code) {
+    const auto fail = [&](std::initializer_list<piece> why) { failed_with(call_->failure(why)); };
+    const auto late = [&](std::initializer_list<piece> why) {
+      failed_with(call_->failure(why).after_time_out());
+    };
+    const http_options& limits = all_.options;
+    switch (why_) {
+      case reason::stopped:
+        return end(cancelled(*call_), ending::closed);
+      case reason::connect_late:
+        return failed_with(call_
+                               ->failure({"no connection within ", limits.connect_time.count(),
+                                          " ms; check host and port, and whether a firewall is between"})
+                               .after_time_out()
+                               .without_connection());
+      case reason::first_byte_late:
+        return late({"no answer within ", limits.first_byte_time.count(), " ms"});
+      case reason::progress_late:
+        return late({"the answer stalled: no byte within ", limits.progress_time.count(), " ms"});
+      case reason::too_slow:
+        return late({window_bytes_, " bytes of the answer came in ", limits.throughput_window.count(),
+                     " ms, fewer than http_options::min_throughput asks for (", limits.min_throughput,
+                     " bytes/s)"});
+      case reason::too_long:
+        return late(
+            {"the request was not over after ", longest_time().count(), " ms; see http_options::max_time"});
+      case reason::none:
+        break;
+    }
+    const bool ended = code == net::error::eof || code == net::error::connection_reset ||
+                       code == net::error::broken_pipe || code == net::error::connection_aborted ||
+                       code == net::ssl::error::stream_truncated;
+    if (ended && served_ && !got_byte_ && !call_->replaced && call_->method != verb::post) {
+      call_->replaced = true;
+      return end(nullptr, ending::stale);
+    }
+    if (in_tunnel_)
+      return fail({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()});
+    if (!started_) {
+      const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+      if (code == net::error::host_not_found)  // a name server that does not answer says another thing
+        return failed_with(call_
+                               ->failure({"there is no host ", to.host, "; check the ",
+                                          proxy_ != nullptr ? "proxy that the environment names" : "URL"})
+                               .recurring());
+      return failed_with(
+          call_
+              ->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
+                         to.authority(), ": ", code.message()})
+              .without_connection());
+    }
+    if (!ended) return fail({"the connection failed: ", code.message()});
+    if (!got_byte_) return fail({"the server ended the connection without an answer"});
+    if (call_->reply.status == 0 || !call_->has_range())
+      return fail({"the server ended the connection within its answer"});
+    const unsigned status = call_->reply.status;
+    if (status != 200 && status != 206)
+      return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
+    too_short(in_.has_body() ? in_.body().size()
+                             : call_->into.size() - std::min(place_.size(), call_->into.size()));
+  }
   void end(std::exception_ptr failure, ending how) {
     if (how != ending::reusable) close();
     if (writing_) {  // that ends now, and until then the body is in use
@@ -352,76 +393,10 @@ class exchange : public transport<exchange> {
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   bool writing_ = false;                                           // a body, while the answer is awaited
   std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
-  bool in_range_ = false;                                          // the body goes to the range's place
+  bool in_range_ = false;                                          // the answer has the range's bytes
   std::string out_;
   answer_reader in_;
   mutable_bytes place_;
 };
-
-inline void exchange::failed(const error_code& code) {
-  switch (why_) {
-    case reason::stopped:
-      return end(cancelled(*call_), ending::closed);
-    case reason::connect_late:
-      return failed_with(call_
-                             ->failure({"no connection within ", all_.options.connect_time.count(),
-                                        " ms; check host and port, and whether a firewall is between"})
-                             .after_time_out()
-                             .without_connection());
-    case reason::first_byte_late:
-      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"})
-                             .after_time_out());
-    case reason::progress_late:
-      return failed_with(
-          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"})
-              .after_time_out());
-    case reason::too_slow:
-      return failed_with(call_
-                             ->failure({window_bytes_, " bytes of the answer came in ",
-                                        all_.options.throughput_window.count(),
-                                        " ms, fewer than http_options::min_throughput asks for (",
-                                        all_.options.min_throughput, " bytes/s)"})
-                             .after_time_out());
-    case reason::too_long:
-      return failed_with(call_
-                             ->failure({"the request was not over after ", longest_time().count(),
-                                        " ms; see http_options::max_time"})
-                             .after_time_out());
-    case reason::none:
-      break;
-  }
-  const bool ended = code == net::error::eof || code == net::error::connection_reset ||
-                     code == net::error::broken_pipe || code == net::error::connection_aborted ||
-                     code == net::ssl::error::stream_truncated;
-  if (ended && served_ && !got_byte_ && !call_->replaced && call_->method != verb::post) {
-    call_->replaced = true;
-    return end(nullptr, ending::stale);
-  }
-  if (in_tunnel_)
-    return failed_with(
-        call_->failure({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()}));
-  if (!started_) {
-    const url& to = proxy_ != nullptr ? proxy_->where : origin_;
-    if (code == net::error::host_not_found)  // a name server that does not answer says another thing
-      return failed_with(call_
-                             ->failure({"there is no host ", to.host, "; check the ",
-                                        proxy_ != nullptr ? "proxy that the environment names" : "URL"})
-                             .recurring());
-    return failed_with(
-        call_
-            ->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
-                       to.authority(), ": ", code.message()})
-            .without_connection());
-  }
-  if (!ended) return failed_with(call_->failure({"the connection failed: ", code.message()}));
-  if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
-  if (call_->reply.status == 0 || !call_->has_range())
-    return failed_with(call_->failure({"the server ended the connection within its answer"}));
-  const unsigned status = call_->reply.status;
-  if (status != 200 && status != 206)
-    return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
-  too_short(in_.has_body() ? in_.body().size()
-                           : call_->into.size() - std::min(place_.size(), call_->into.size()));
-}
 
 }  // namespace penstock::inline v0_1::detail::web

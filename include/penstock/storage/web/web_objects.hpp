@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/base/owned.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -12,9 +13,10 @@ namespace penstock::inline v0_1::detail::web {
 
 /// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
 /// holds for the session: a later answer that differs is an error.
-class objects : object_reads<objects, call> {
+class objects : object_reads<objects, call>, unmovable {
   using reads = object_reads<objects, call>;
   friend reads;
+  static constexpr bool ends_have_no_size = false;
   struct facts {
     std::uint64_t size = 0;
     std::string tag, modified, if_match;
@@ -38,8 +40,6 @@ class objects : object_reads<objects, call> {
         client_(std::in_place, options) {
     for (const url& one : list_->urls) client_->check_proxy(one);
   }
-  objects(const objects&) = delete;
-  objects& operator=(const objects&) = delete;
   ~objects() {
     client_.reset();  // its thread ends before what it uses
     for (std::size_t i = 0; i < list_->names.size(); ++i) delete answers_[i].load(std::memory_order_relaxed);
@@ -102,27 +102,9 @@ class objects : object_reads<objects, call> {
     what.self = self;
     what.done = ended;
   }
-  /// Throws unless the answer was the range.
-  void finish(reading& one) {
-    const answer& reply = one.reply;
-    if (reply.status == 200 || reply.status == 206) {
-      const auto total = total_length(reply);
-      const facts* const there = known(one.request.object);
-      if (!total && there == nullptr)
-        throw one.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
-      pin(one, one.request.object, total ? *total : there->size);
-      return;
-    }
-    if (reply.status == 416) {
-      const auto range = parse_content_range(reply.header("Content-Range"));
-      if (range && range->total && known(one.request.object) != nullptr)
-        pin(one, one.request.object, *range->total);
-      if (range && range->total && one.offset + one.into.size() > *range->total)
-        throw beyond_end(one, range->total);
-    }
-    throw one.with_facts(answer_error(reply.status, reply.retry_after()));
+  [[nodiscard]] static http_error failure_of(const call& what) {
+    return what.with_facts(answer_error(what.reply.status, what.reply.retry_after()));
   }
-
   /// Notes what an answer tells of an object, or compares it with what is known.
   const facts& pin(const call& what, object_id id, std::uint64_t size) {
     auto fresh = std::make_unique<facts>();
@@ -165,7 +147,7 @@ class objects : object_reads<objects, call> {
     if (reply.status == 200 || reply.status == 400 || reply.status == 403 || reply.status == 405 ||
         reply.status == 501)
       return find_by_range(id);
-    throw head.with_facts(answer_error(reply.status, reply.retry_after()));
+    throw failure_of(head);
   }
   const facts& find_by_range(object_id id) {
     std::byte first{};
@@ -184,8 +166,7 @@ class objects : object_reads<objects, call> {
     }
     const auto range = parse_content_range(reply.header("Content-Range"));
     if (reply.status == 416 && range && range->total == 0u) return pin(get, id, 0);
-    if (reply.status != 200 && reply.status != 206)
-      throw get.with_facts(answer_error(reply.status, reply.retry_after()));
+    if (reply.status != 200 && reply.status != 206) throw failure_of(get);
     const auto total = total_length(reply);
     if (!total)
       throw get.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/engine/read_ahead/planned_reads.hpp>
+#include <penstock/run/engine/read_ahead/range_list.hpp>
 
 #include <penstock/storage/memory_files.hpp>
 

@@ -6,9 +6,7 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/run/engine/read_ahead/planned_reads.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
-#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/run/run.hpp>

@@ -2,7 +2,7 @@
 //
 // Stores of a given latency and bandwidth, by arithmetic: no clock.
 
-#include <penstock/run/engine/read_ahead/request_limit.hpp>
+#include <penstock/run/engine/read_ahead/request_queue.hpp>
 
 #include <penstock/core/random.hpp>
 

@@ -2,7 +2,7 @@
 
 // Real forks. A child that hangs is ended by its alarm, and the parent notices.
 
-#include <penstock/run/engine/workers/home_process.hpp>
+#include <penstock/run/engine/workers/thread.hpp>
 
 #include <penstock/device/simulated.hpp>
 #include <penstock/integration/any_loader.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/engine/workers/written_rows.hpp>
+#include <penstock/run/engine/workers/lone_samples.hpp>
 
 #include "support/catch.hpp"
 

@@ -6,15 +6,169 @@
 #endif
 
 #include <penstock/codec/jpeg.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/cuda_lanes.hpp>
-#include <penstock/device/image/detail/nvjpeg_lane.hpp>
 #include <penstock/image/padded.hpp>
+#include <penstock/image/pixels.hpp>
 
 #include <nvjpeg.h>
 
+#include <array>
 #include <atomic>
+#include <memory>
+#include <type_traits>
 
 namespace penstock::inline v0_1::detail {
+
+[[nodiscard]] inline std::string_view nvjpeg_status_name(nvjpegStatus_t code) noexcept {
+  constexpr std::string_view names[] = {"NVJPEG_STATUS_SUCCESS",
+                                        "NVJPEG_STATUS_NOT_INITIALIZED",
+                                        "NVJPEG_STATUS_INVALID_PARAMETER",
+                                        "NVJPEG_STATUS_BAD_JPEG",
+                                        "NVJPEG_STATUS_JPEG_NOT_SUPPORTED",
+                                        "NVJPEG_STATUS_ALLOCATOR_FAILURE",
+                                        "NVJPEG_STATUS_EXECUTION_FAILED",
+                                        "NVJPEG_STATUS_ARCH_MISMATCH",
+                                        "NVJPEG_STATUS_INTERNAL_ERROR",
+                                        "NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED",
+                                        "NVJPEG_STATUS_INCOMPLETE_BITSTREAM"};
+  const auto i = static_cast<std::size_t>(code);
+  return i < std::size(names) ? names[i] : "a status that this version does not know";
+}
+
+/// The remedy for an error, phrased as the end of a sentence.
+[[nodiscard]] inline std::string_view nvjpeg_cure(nvjpegStatus_t code) noexcept {
+  switch (code) {
+    case NVJPEG_STATUS_ALLOCATOR_FAILURE:
+      return "lower prefetch(n) after batch or the threads of nvjpeg, or make batches smaller";
+    case NVJPEG_STATUS_ARCH_MISMATCH:
+      return "the library was built for other devices; install the nvJPEG of this CUDA version";
+    case NVJPEG_STATUS_NOT_INITIALIZED:
+      return "see whether nvidia-smi lists a device, and whether its driver is as new as nvJPEG";
+    default:
+      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
+  }
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void nvjpeg_fail(nvjpegStatus_t code, std::string_view what) {
+  throw error(errc::io, {what, " failed with ", nvjpeg_status_name(code), "; ", nvjpeg_cure(code)});
+}
+inline void nvjpeg_check(nvjpegStatus_t code, std::string_view what) {
+  if (code != NVJPEG_STATUS_SUCCESS) nvjpeg_fail(code, what);
+}
+
+/// Whether a status speaks of the file and not of the device, so that the host's codec may do better.
+[[nodiscard]] constexpr bool is_about_jpeg(nvjpegStatus_t code) noexcept {
+  return code == NVJPEG_STATUS_BAD_JPEG || code == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
+         code == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || code == NVJPEG_STATUS_INCOMPLETE_BITSTREAM ||
+         code == NVJPEG_STATUS_INVALID_PARAMETER;  // an odd file
+}
+
+struct nvjpeg_destroy {
+  void operator()(nvjpegHandle* it) const noexcept { static_cast<void>(nvjpegDestroy(it)); }
+  void operator()(nvjpegJpegState* it) const noexcept { static_cast<void>(nvjpegJpegStateDestroy(it)); }
+  void operator()(nvjpegJpegStream* it) const noexcept { static_cast<void>(nvjpegJpegStreamDestroy(it)); }
+  void operator()(nvjpegJpegDecoder* it) const noexcept { static_cast<void>(nvjpegDecoderDestroy(it)); }
+  void operator()(nvjpegDecodeParams* it) const noexcept { static_cast<void>(nvjpegDecodeParamsDestroy(it)); }
+  void operator()(nvjpegBufferPinned* it) const noexcept { static_cast<void>(nvjpegBufferPinnedDestroy(it)); }
+  void operator()(nvjpegBufferDevice* it) const noexcept { static_cast<void>(nvjpegBufferDeviceDestroy(it)); }
+};
+/// Owns what a handle of nvJPEG, such as `nvjpegJpegState_t`, names.
+template <class Handle>
+using nvjpeg_owned = std::unique_ptr<std::remove_pointer_t<Handle>, nvjpeg_destroy>;
+
+/// Calls one of the library's functions that make something: `make(arguments..., &made)`.
+template <class Handle, class Make, class... Arguments>
+[[nodiscard]] nvjpeg_owned<Handle> nvjpeg_made(Make make, std::string_view what, Arguments... arguments) {
+  Handle made = nullptr;
+  nvjpeg_check(make(arguments..., &made), what);
+  return nvjpeg_owned<Handle>(made);
+}
+
+[[nodiscard]] inline nvjpeg_owned<nvjpegDecodeParams_t> make_nvjpeg_params(nvjpegHandle_t handle,
+                                                                           nvjpegOutputFormat_t format) {
+  auto params =
+      nvjpeg_made<nvjpegDecodeParams_t>(nvjpegDecodeParamsCreate, "making parameters of nvJPEG", handle);
+  nvjpeg_check(nvjpegDecodeParamsSetOutputFormat(params.get(), format), "choosing nvJPEG's format of pixels");
+  return params;
+}
+
+/// What one thread decodes with: the host's half of nvJPEG's work, the Huffman code, goes to one of two
+/// buffers, while the device works on what was in the other. The device's half of a file begins once that of
+/// the file before has ended, as in NVIDIA's sample of the decoupled API: both have one state.
+class nvjpeg_lane {
+ public:
+  nvjpeg_lane(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegOutputFormat_t format)
+      : handle_(handle),
+        decoder_(decoder),
+        parsed_(nvjpeg_made<nvjpegJpegStream_t>(nvjpegJpegStreamCreate, "making a parser of nvJPEG", handle)),
+        params_(make_nvjpeg_params(handle, format)),
+        device_(nvjpeg_made<nvjpegBufferDevice_t>(nvjpegBufferDeviceCreate, "making a buffer of nvJPEG",
+                                                  handle, nullptr)) {
+    for (auto& half : halves_)
+      half = nvjpeg_made<nvjpegBufferPinned_t>(nvjpegBufferPinnedCreate, "making a buffer of nvJPEG", handle,
+                                               nullptr);
+    // The last member, because it refers to the buffers.
+    state_ = nvjpeg_made<nvjpegJpegState_t>(nvjpegDecoderStateCreate, "making a decoder of nvJPEG", handle,
+                                            decoder);
+    nvjpeg_check(nvjpegStateAttachDeviceBuffer(state_.get(), device_.get()), "giving nvJPEG a buffer");
+  }
+
+  /// Reads the markers of a file; false if the library does not understand them.
+  [[nodiscard]] bool parse(bytes_view file) {
+    const nvjpegStatus_t code = nvjpegJpegStreamParse(
+        handle_, reinterpret_cast<const unsigned char*>(file.data()), file.size(), 0, 0, parsed_.get());
+    if (is_about_jpeg(code)) return false;
+    nvjpeg_check(code, "reading the markers of a jpeg file");
+    return true;
+  }
+  [[nodiscard]] nvjpegJpegStream_t parsed() const noexcept { return parsed_.get(); }
+
+  /// Decodes a part of the file that was parsed last to `to`, with rows of `pitch` bytes; false if the
+  /// library cannot, and then `to` will not be written to.
+  [[nodiscard]] bool decode(const image_part& part, std::byte* to, std::size_t pitch, cudaStream_t stream) {
+    set_part(params_.get(), part);
+    int refused = 0;
+    nvjpegStatus_t code = nvjpegDecoderJpegSupported(decoder_, parsed_.get(), params_.get(), &refused);
+    if (is_about_jpeg(code) || (code == NVJPEG_STATUS_SUCCESS && refused != 0)) return false;
+    nvjpeg_check(code, "asking nvJPEG about a jpeg file");
+
+    next_ = 1 - next_;
+    nvjpeg_check(nvjpegStateAttachPinnedBuffer(state_.get(), halves_[next_].get()), "giving nvJPEG a buffer");
+    code = nvjpegDecodeJpegHost(handle_, decoder_, state_.get(), params_.get(), parsed_.get());
+    if (is_about_jpeg(code)) return false;
+    nvjpeg_check(code, "decoding the Huffman code of a jpeg file");
+    cuda_check(cudaEventSynchronize(decoded_.get()), "waiting for the image before");
+    nvjpeg_check(nvjpegDecodeJpegTransferToDevice(handle_, decoder_, state_.get(), parsed_.get(), stream),
+                 "copying a jpeg image's coefficients to the device");
+    nvjpegImage_t image{};
+    image.channel[0] = reinterpret_cast<unsigned char*>(to);
+    image.pitch[0] = pitch;
+    nvjpeg_check(nvjpegDecodeJpegDevice(handle_, decoder_, state_.get(), &image, stream),
+                 "decoding a jpeg image on the device");
+    cuda_check(cudaEventRecord(decoded_.get(), stream), "recording an event after an image");
+    return true;
+  }
+
+  static void set_part(nvjpegDecodeParams_t params, const image_part& part) {
+    nvjpeg_check(nvjpegDecodeParamsSetROI(params, static_cast<int>(part.x), static_cast<int>(part.y),
+                                          static_cast<int>(part.width), static_cast<int>(part.height)),
+                 "choosing a part of a jpeg image");
+  }
+
+ private:
+  nvjpegHandle_t handle_;
+  nvjpegJpegDecoder_t decoder_;
+  nvjpeg_owned<nvjpegJpegStream_t> parsed_;
+  nvjpeg_owned<nvjpegDecodeParams_t> params_;
+  nvjpeg_owned<nvjpegBufferDevice_t> device_;
+  std::array<nvjpeg_owned<nvjpegBufferPinned_t>, 2> halves_;
+  cuda_event decoded_ = make_cuda_event();
+  nvjpeg_owned<nvjpegJpegState_t> state_;
+  std::size_t next_ = 1;
+};
 
 /// Where images were decoded; counted by any thread.
 struct nvjpeg_tally {
@@ -36,11 +190,9 @@ struct nvjpeg_setup {
 /// Decodes parts of JPEG files to equal slots in device memory.
 ///
 /// Every file's header is read with libjpeg first, so that what is no JPEG file, and which rectangle a sample
-/// becomes, is decided as on the host. Then the device's JPEG engine decodes what it can, all at once; of the
-/// rest nvJPEG decodes what it can, the Huffman code on threads of the decoder's and everything else on the
-/// device; and the host's codec what is left, in the same threads, to pinned memory.
+/// becomes, is decided as on the host. Who decodes is in the documentation of `nvjpeg`.
 template <pixel_format Format>
-class nvjpeg_decoder {
+class nvjpeg_decoder : unmovable {
   static_assert(std::is_same_v<Format, gray8> || std::is_same_v<Format, rgb8>,
                 "penstock: nvjpeg decodes to gray8 or rgb8");
   static constexpr nvjpegOutputFormat_t output =
@@ -63,8 +215,6 @@ class nvjpeg_decoder {
       rooms_.push_back(std::make_unique<room>(handle_.get(), decoder_.get(), output));
     lanes_ = std::make_unique<cuda_lanes>(device, setup.threads);
   }
-  nvjpeg_decoder(const nvjpeg_decoder&) = delete;
-  nvjpeg_decoder& operator=(const nvjpeg_decoder&) = delete;
   ~nvjpeg_decoder() {
     const cuda_on_device here(lanes_->device());
     lanes_.reset();
@@ -92,8 +242,8 @@ class nvjpeg_decoder {
       for_engine_.assign(batch.count, 0);
       while (params_.size() < batch.count) params_.push_back(make_nvjpeg_params(handle_.get(), output));
     }
-    work<Batch> all{this, &batch, nullptr};
-    run(all, batch.count, stream);
+    lanes_->run(batch.count, stream,
+                [&](cuda_lane& lane, std::size_t i) { decode_one(batch, lane, i, true); });
     if (engine_) decode_on_engine(batch, stream);
   }
 
@@ -105,12 +255,6 @@ class nvjpeg_decoder {
     nvjpeg_lane device;
     jpeg_scratch host;
     image_scratch padding;
-  };
-  template <class Batch>
-  struct work {
-    nvjpeg_decoder* self;
-    const Batch* batch;
-    const std::vector<std::size_t>* which;  // null: all, of which some are left to the engine
   };
 
   void make_handle() {
@@ -128,19 +272,6 @@ class nvjpeg_decoder {
     if (!engine_)
       nvjpeg_check(nvjpegCreateEx(NVJPEG_BACKEND_DEFAULT, nullptr, nullptr, flags, &made), "opening nvJPEG");
     handle_.reset(made);
-  }
-
-  template <class Batch>
-  void run(work<Batch>& what, std::size_t count, cudaStream_t stream) {
-    cuda_lane_job job;
-    job.self = &what;
-    job.count = count;
-    job.sample = [](void* given, cuda_lane& lane, std::size_t i) {
-      const auto& of = *static_cast<work<Batch>*>(given);
-      of.self->decode_one(*of.batch, lane, of.which == nullptr ? i : (*of.which)[i], of.which == nullptr);
-    };
-    lanes_->start(job, stream);
-    lanes_->finish(job, stream);
   }
 
   template <class Batch>
@@ -253,8 +384,8 @@ class nvjpeg_decoder {
     }
     initialised_for_ = 0;
     if (!is_about_jpeg(code)) nvjpeg_fail(code, "decoding on the device's JPEG engine");
-    work<Batch> rest{this, &batch, &which_};
-    run(rest, which_.size(), stream);
+    lanes_->run(which_.size(), stream,
+                [&](cuda_lane& lane, std::size_t i) { decode_one(batch, lane, which_[i], false); });
   }
 
   nvjpeg_setup setup_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/to_size.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/wide.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ class numpy_generator {
     const wide start{words[0], words[1]};
     increment_ = {words[2] << 1 | words[3] >> 63, words[3] << 1 | 1};
     step();
-    state_ = sum(state_, start);
+    state_ = state_ + start;
     step();
   }
 
@@ -133,20 +133,9 @@ class numpy_generator {
       std::swap(all[detail::to_size(i)], all[detail::to_size(integer(0, i + 1))]);
   }
 
-  struct wide {
-    std::uint64_t high = 0, low = 0;
-  };
-
-  [[nodiscard]] static wide sum(wide a, wide b) noexcept {
-    const std::uint64_t low = a.low + b.low;
-    return {a.high + b.high + (low < a.low ? 1u : 0u), low};
-  }
-
   void step() noexcept {
     constexpr std::uint64_t high = 2549297995355413924u, low = 4865540595714422341u;
-    const wide product{multiply_high(state_.low, low) + state_.high * low + state_.low * high,
-                       state_.low * low};
-    state_ = sum(product, increment_);
+    state_ = product(state_.low, low) + wide{state_.high * low + state_.low * high, 0} + increment_;
   }
 
   wide state_, increment_;

@@ -8,13 +8,9 @@
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/front.hpp>
-#include <penstock/run/feed/serial_front.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 /// The parts of an engine that depend on the plan: delivery, device, front, and whether its elements are
 /// numbers.
@@ -35,55 +31,39 @@ struct delivery_of<pack<Stage, Rest...>> {
   static constexpr block_delivery::maker make = block_delivery::make<typename Stage::delivery_type>;
 };
 
-template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
-struct device_of {
-  using type = host;
-  static type get(const Plan&) { return {}; }
-};
+/// The device that a plan names, or the host.
 template <class Plan>
-struct device_of<Plan, true> {
+auto device_of([[maybe_unused]] const Plan& p) {
   using in = typename plan_parts<Plan>::in;
-  using type = typename detail::type_at<in::template place<device_tag>,
-                                        typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) {
-    return detail::at<in::template place<device_tag>>(p.stages()).device_value;
-  }
-};
+  if constexpr (in::template has<device_tag>)
+    return at<in::template place<device_tag>>(p.stages()).device_value;
+  else
+    return host{};
+}
 
 /// The front of a plan over an indexed source: empty.
 struct no_front {
-  no_front(no_front, std::size_t) {}
-  no_front() = default;
   void restart(std::span<const std::uint64_t> = {}) const noexcept {}
   void stop() const noexcept {}
 };
 
-template <class Plan, bool Forward = plan_parts<Plan>::forward>
-struct front_of {
-  using type = no_front;
-  static no_front make(const Plan&) { return {}; }
-};
 template <class Plan>
-struct front_of<Plan, true> {
-  using type =
-      serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
-  static auto make(const Plan& p) { return make_front(p); }
-};
+auto front_for([[maybe_unused]] const Plan& p, [[maybe_unused]] std::size_t blocks) {
+  if constexpr (plan_parts<Plan>::forward)
+    return serial_front<decltype(make_front(p)), typename Plan::source_type::element>(make_front(p), blocks);
+  else
+    return no_front{};
+}
 
 /// How the evaluator of a plan handles bad samples.
 template <class Plan, class Orders>
-struct bad_of {
+constexpr auto bad_for([[maybe_unused]] const Orders& orders, [[maybe_unused]] std::uint64_t seed) {
   using parts = plan_parts<Plan>;
-  using type =
-      std::conditional_t<!parts::tolerant, bad_is_fatal,
-                         std::conditional_t<parts::replaces, bad_is_replaced<Orders>, bad_is_skipped>>;
-  static constexpr type make([[maybe_unused]] const Orders& orders, [[maybe_unused]] std::uint64_t seed) {
-    if constexpr (parts::replaces)
-      return {&orders, seed};
-    else
-      return {};
-  }
-};
+  if constexpr (parts::replaces)
+    return bad_is_replaced<Orders>{&orders, seed};
+  else
+    return std::conditional_t<parts::tolerant, bad_is_skipped, bad_is_fatal>{};
+}
 
 template <class V>
 struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};

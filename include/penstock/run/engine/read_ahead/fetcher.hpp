@@ -8,8 +8,6 @@
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/range_store.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -45,7 +43,6 @@ class fetcher {
     std::size_t first, last;
     std::uint64_t begin, end, row;
   };
-  void leave_out_taken(std::vector<range_list::entry>& wanted);
   void plan(std::vector<range_list::entry>& wanted);
   [[nodiscard]] bool joins(const piece& before, const range_list::entry& first,
                            const range_list::entry& one) const noexcept;

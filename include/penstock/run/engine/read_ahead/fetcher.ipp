@@ -10,11 +10,6 @@
 
 namespace penstock::inline v0_1 {
 
-// Leaves out what workers have come for already.
-PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wanted) {
-  std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.row); });
-}
-
 // Whether a range is read together with those before it.
 PENSTOCK_INLINE bool fetcher::joins(const piece& before, const range_list::entry& first,
                                     const range_list::entry& one) const noexcept {
@@ -53,7 +48,8 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
 PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   std::vector<range_list::entry>& wanted = list.entries();
   store_.sweep();
-  leave_out_taken(wanted);
+  // Workers have come for some already.
+  std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.row); });
   if (wanted.empty()) return list.clear();
   const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
                                                [](const auto& a, const auto& b) { return a.row < b.row; });

@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -89,6 +88,7 @@ class read_ahead {
   static constexpr std::uint64_t max_rows = 64, max_rows_far = 1024;
 
   [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
+  [[nodiscard]] std::uint64_t ahead() const noexcept;
   [[nodiscard]] std::uint64_t step() const noexcept;
   [[nodiscard]] bool behind();
   void wait_for_more(std::unique_lock<std::mutex>& held);

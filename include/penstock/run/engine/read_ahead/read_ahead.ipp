@@ -122,25 +122,25 @@ PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
   return true;
 }
 
+// How many samples may be requested beyond what is opened.
+PENSTOCK_INLINE std::uint64_t read_ahead::ahead() const noexcept {
+  return fetcher_ ? std::min(limits_->ahead(), max_rows_ahead) : limits_->ahead();
+}
+
 // Requests are made several samples at a time, so that nearby ones are read together.
 PENSTOCK_INLINE std::uint64_t read_ahead::step() const noexcept {
   return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, max_rows_) : 1;
 }
 
-PENSTOCK_INLINE bool read_ahead::behind() {
-  if (!feed_.ready()) return false;
-  const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_rows_ahead) : limits_->ahead();
-  return asked_ + step() <= opened_ + ahead;
-}
+PENSTOCK_INLINE bool read_ahead::behind() { return feed_.ready() && asked_ + step() <= opened_ + ahead(); }
 
 // Waits until there are samples to request. Blocks that are left out anyway are passed over together: waking
 // this thread for each would cost more than the blocks do.
 PENSTOCK_INLINE void read_ahead::wait_for_more(std::unique_lock<std::mutex>& held) {
   wakes_at_ = 0;
   if (feed_.ready()) {
-    const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_rows_ahead) : limits_->ahead();
     const std::uint64_t next = asked_ + step() + (left_out_to_ - std::min(left_out_to_, row_));
-    wakes_at_ = next - std::min(next, ahead);
+    wakes_at_ = next - std::min(next, ahead());
   }
   more_.wait(held);
   wakes_at_ = 0;

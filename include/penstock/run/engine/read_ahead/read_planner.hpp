@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/run/engine/read_ahead/planned_reads.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
@@ -12,7 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <limits>
 #include <mutex>
 

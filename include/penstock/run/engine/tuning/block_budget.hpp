@@ -4,8 +4,6 @@
 #include <penstock/run/engine/tuning/tuning.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 

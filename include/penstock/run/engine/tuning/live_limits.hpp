@@ -5,8 +5,6 @@
 #include <penstock/core/options.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 
 namespace penstock::inline v0_1 {
@@ -36,7 +34,6 @@ class live_limits {
   /// The time of all workers together, not counting rests.
   [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
 
-  /// Whether worker `number` may work.
   [[nodiscard]] bool may_work(std::size_t number) const noexcept {
     return number < word_.load(std::memory_order_relaxed);
   }
@@ -47,8 +44,6 @@ class live_limits {
 
  private:
   static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
-
-  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
 
   const std::uint32_t max_workers_;
   const std::size_t max_blocks_, batches_per_block_;

@@ -6,8 +6,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 
-#include <algorithm>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -32,10 +30,6 @@ PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, s
       ahead_(ahead),
       changed_(detail::now_ns()) {}
 
-PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
-  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
-}
-
 PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
   if (max_workers_ == 0 && (wanted.workers || wanted.depth))
     throw error(errc::argument,
@@ -47,7 +41,9 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
   detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
                       "open it with more, as in prefetch(n) before batch");
   const std::lock_guard guard(lock_);
-  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
+  if (wanted.depth)
+    blocks_.store((static_cast<std::size_t>(*wanted.depth) + batches_per_block_ - 1) / batches_per_block_,
+                  std::memory_order_relaxed);
   if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
   if (wanted.workers) {
     const std::uint64_t now = detail::now_ns();

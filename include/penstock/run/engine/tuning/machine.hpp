@@ -4,8 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/processor_set.hpp>
 
-#include <cstdint>
-
 namespace penstock::inline v0_1 {
 
 /// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least

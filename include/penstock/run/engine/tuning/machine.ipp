@@ -54,13 +54,8 @@ PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
 }  // namespace detail
 
 PENSTOCK_INLINE unsigned usable_processors() {
-  unsigned count = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-#endif
+  unsigned count = processors_of_this_thread().size();
+  if (count == 0) count = std::thread::hardware_concurrency();  // the system did not say
   if (const double quota = detail::cgroup_quota(); quota > 0)
     count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
   return std::max(1u, count);

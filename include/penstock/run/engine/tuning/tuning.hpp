@@ -6,7 +6,6 @@
 #include <penstock/evaluation/next_samples.hpp>
 
 #include <array>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -54,6 +53,17 @@ struct tuning {
   static constexpr tuned_number ahead_bytes{"bytes of small samples read ahead", 32_MiB, "bytes", "23c"};
   static constexpr tuned_number ahead_requests{"requests that make up what is read ahead", 16, "", "23a"};
 
+  // Bounds, far from what the plan or the machine ask for in most runs.
+  static constexpr std::uint64_t block_batches = 256;   // batches of a block of numbers
+  static constexpr std::uint64_t chunk_rows = 4096;     // samples of a chunk, whatever their size
+  static constexpr std::uint64_t ahead_samples = 4096;  // read ahead, where bytes decide how many
+  // Where threads share processors: the bytes of a block up to which more are in flight, and how many then.
+  static constexpr std::uint64_t crowded_block = 256_KiB, crowded_blocks = 64;
+  static constexpr std::uint64_t run_time = 20'000;       // ns between two looks whether to stop, for numbers
+  static constexpr std::uint64_t run_samples = 8192;      // samples between them, at most
+  static constexpr std::uint64_t timed_grains = 64;       // one of so many has its first sample timed
+  static constexpr std::uint64_t gathered_rows = 65'536;  // memory that a gathered batch begins with, at most
+
   static constexpr std::array all{grain,
                                   grain_alone,
                                   grain_slots,
@@ -77,9 +87,7 @@ struct tuning {
 };
 
 /// One line with all of them.
-[[nodiscard]] std::string tuning_text();
-
-inline std::string tuning_text() {
+[[nodiscard]] inline std::string tuning_text() {
   std::string text = "tuning:";
   for (const tuned_number& one : tuning::all)
     detail::append(text, {(&one == tuning::all.data() ? " " : "; "), one.name, " ", one.value,

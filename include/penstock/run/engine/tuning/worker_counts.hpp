@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -70,13 +68,10 @@ class alignas(64) worker_counts {
     at_index.store(index, std::memory_order_relaxed);
   }
   void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
-  /// Adds one grain.
   void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept;
-  /// Adds work on a whole batch.
   void add_busy(std::uint64_t nanoseconds) noexcept {
     busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
   }
-  /// Adds a wait for room that has just ended.
   void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept;
   /// Publishes the cost of the source and each value stage so far.
   void publish(std::span<const stage_cost> costs) noexcept;

@@ -4,6 +4,7 @@
 #include <penstock/run/engine/tuning/worker_counts.hpp>
 
 #include <penstock/core/message.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 
 namespace penstock::inline v0_1 {
 
@@ -15,7 +16,8 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
-  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
+  if (count != 0)
+    run = std::clamp<std::uint64_t>(tuning::run_time * count / (nanoseconds + 1), 1, tuning::run_samples);
 }
 
 PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,

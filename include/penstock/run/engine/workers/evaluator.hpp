@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/next_samples.hpp>
-#include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/order/cut.hpp>
-#include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/block/column.hpp>
 #include <penstock/run/block/finish_columns.hpp>
 #include <penstock/run/engine/workers/lone_samples.hpp>
-#include <penstock/run/engine/workers/written_rows.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -10,12 +10,8 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -101,7 +97,6 @@ class run_watch {
   run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
             std::size_t stages);
 
-  /// Whether there are any observers.
   [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
   /// Whether the first sample of every grain is timed.
   [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }

@@ -5,8 +5,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 
@@ -90,7 +88,6 @@ class ring {
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// Whether it was stopped, for others.
   [[nodiscard]] stop_view stop_state() const noexcept { return stop_view(stop_); }
 
   /// Consumer: lets workers start on block s.

@@ -6,7 +6,6 @@
 #include <penstock/device/concepts.hpp>
 
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
 
 namespace penstock::inline v0_1 {

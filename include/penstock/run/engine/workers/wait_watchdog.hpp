@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -29,7 +28,6 @@ class watchdog_thread {
   void begin_wait() noexcept;
   void end_wait() noexcept;
   void stop() noexcept;
-  /// The number of lines written.
   [[nodiscard]] std::uint64_t lines() const {
     const std::lock_guard guard(lock_);
     return lines_;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/storage/s3/requests/credential_answers.hpp needs nlohmann-json: link penstock::s3"
-#endif
-
 #include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/aws_signature.hpp>
 #include <penstock/storage/s3/endpoint.hpp>

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/hmac.h>)
-#error "penstock/storage/s3/requests/hash.hpp needs OpenSSL: link penstock::s3"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/web/http_proxies.hpp>

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/crypto.h>)
-#error "penstock/storage/s3/requests/names.hpp needs OpenSSL: link penstock::s3"
-#endif
-
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -48,7 +44,7 @@ inline void check_bucket(std::string_view name, bool strict = true) {
   if (name.size() > (strict ? 63u : 255u))
     refuse_bucket(name, strict ? "is longer than 63 characters" : "is longer than 255 characters");
   for (const char c : name) {
-    if (is_digit(c) || is_lower(c) || c == '.' || c == '-') continue;
+    if (is_digit(c) || (is_letter(c) && !is_upper(c)) || c == '.' || c == '-') continue;
     if (!strict && (is_upper(c) || c == '_')) continue;
     refuse_bucket(name, strict ? "has a character that is no lower-case letter, digit, '.' or '-'"
                                : "has a character that is no letter, digit, '.', '-' or '_'");

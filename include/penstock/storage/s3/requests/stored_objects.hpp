@@ -2,14 +2,149 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/base/owned.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/retrying.hpp>
-#include <penstock/storage/s3/requests/object_list.hpp>
+#include <penstock/storage/s3/list_result.hpp>
+#include <penstock/storage/s3/requests/store.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/web/object_reads.hpp>
 
+#include <unordered_map>
+
 namespace penstock::inline v0_1::detail::s3 {
+
+/// Objects by their names, `s3://bucket/key`.
+struct object_names {
+  std::vector<std::string> names;
+  std::string pattern;
+
+  [[nodiscard]] object_name operator[](std::size_t at) const {
+    const std::string_view name = std::string_view(names[at]).substr(5);
+    const std::size_t slash = name.find('/');
+    return {name.substr(0, slash), name.substr(slash + 1)};
+  }
+};
+
+/// What all keys begin with, up to a whole character.
+[[nodiscard]] inline std::string common_prefix(std::span<const std::string_view> keys) {
+  std::string_view common = keys.empty() ? std::string_view() : keys.front();
+  for (const std::string_view one : keys) {
+    std::size_t same = 0;
+    while (same < common.size() && same < one.size() && common[same] == one[same]) ++same;
+    common = common.substr(0, same);
+  }
+  // The bytes of a character in UTF-8 after its first are 10xxxxxx; its first says how many.
+  std::size_t end = common.size(), after = 0;
+  while (end != 0 && after < 4 && (static_cast<unsigned char>(common[end - 1]) & 0xC0u) == 0x80u)
+    --end, ++after;
+  const unsigned first = end == 0 ? 0u : static_cast<unsigned char>(common[end - 1]);
+  const std::size_t wanted = first >= 0xF0u ? 3 : first >= 0xE0u ? 2 : first >= 0xC0u ? 1 : 0;
+  return std::string(wanted > after ? common.substr(0, end - 1) : common);
+}
+
+/// The objects of a bucket whose keys begin with a prefix, page by page. A page that failed can be asked for
+/// again.
+class bucket_list {
+ public:
+  bucket_list(std::string_view bucket, std::string prefix)
+      : bucket_(bucket), name_(text({"s3://", bucket, "/", prefix})), listing_(std::move(prefix)) {}
+
+  [[nodiscard]] bool done() const noexcept { return listing_.done(); }
+  [[nodiscard]] list_page next(store& with) {
+    store_call call;
+    call.bucket = bucket_;
+    call.name = name_;
+    call.doing = "list objects";
+    call.query = listing_.query();
+    call.max_body = std::size_t{8} << 20;
+    with.perform(call);
+    if (!call.succeeded()) throw call.failure_of_answer();
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
+    return in_file(name_, [&] { return listing_.accept(call.reply.body); });
+  }
+
+ private:
+  std::string bucket_, name_;
+  object_listing listing_;
+};
+
+/// The names of the objects that begin so; see `s3::list`.
+[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
+                                                       const retry_policy& policy) {
+  std::string_view rest = text_of_prefix;
+  if (rest.starts_with("s3://")) rest.remove_prefix(5);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view bucket = rest.substr(0, slash);
+  const std::string prefix(rest.substr(std::min(slash + 1, rest.size())));
+  if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
+    throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
+  std::vector<std::string> names;
+  retrier retries(policy);
+  for (bucket_list list(bucket, prefix); !list.done();) {
+    const list_page page = retries.insist([&] { return list.next(with); });
+    for (const listed_object& one : page.objects) {
+      if (one.size == 0 && one.key.ends_with('/')) continue;
+      const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
+      if (last.find(".penstock-") == std::string_view::npos)
+        names.push_back(text({"s3://", bucket, "/", one.key}));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Looks for many objects of a bucket at once, by listing what their keys have in common: until all are
+/// found, the list ends, or so many others have gone by that it is better to ask for each.
+class bucket_search {
+ public:
+  /// Keys are those of `names`, which outlives this.
+  bucket_search(const object_names& names, std::string_view bucket, const std::vector<object_id>& ids)
+      : maximum_(max_listed(ids.size())), pages_(bucket, common_prefix(keys_of(names, ids))) {
+    for (const object_id id : ids) open_.emplace(names[id].key, id);
+  }
+
+  /// The most objects that are listed while that many are looked for.
+  [[nodiscard]] static std::size_t max_listed(std::size_t wanted) noexcept { return 10'000 + 10 * wanted; }
+
+  [[nodiscard]] bool done() const noexcept { return open_.empty() || pages_.done() || seen_ >= maximum_; }
+  /// Asks for the next page. One that failed is asked for again.
+  [[nodiscard]] list_page next(store& with) { return pages_.next(with); }
+  /// Calls `found(id, entry)` for each wanted object of a page.
+  template <class Found>
+  void take(const list_page& page, Found&& found) {
+    for (const listed_object& one : page.objects) {
+      const auto [begin, end] = open_.equal_range(one.key);
+      for (auto at = begin; at != end; ++at) found(at->second, one);
+      open_.erase(begin, end);
+    }
+    seen_ += page.objects.size();
+  }
+  /// The objects that do not exist: a list that ended does not have them. Stores that put folders together
+  /// list keys with empty ones under other names.
+  [[nodiscard]] std::vector<object_id> missing() const {
+    std::vector<object_id> all;
+    if (!pages_.done()) return all;
+    for (const auto& [key, id] : open_)
+      if (!key.starts_with('/') && key.find("//") == std::string_view::npos) all.push_back(id);
+    return all;
+  }
+
+ private:
+  [[nodiscard]] static std::vector<std::string_view> keys_of(const object_names& names,
+                                                             const std::vector<object_id>& ids) {
+    std::vector<std::string_view> keys;
+    keys.reserve(ids.size());
+    for (const object_id id : ids) keys.push_back(names[id].key);
+    return keys;
+  }
+
+  std::size_t maximum_, seen_ = 0;
+  bucket_list pages_;
+  std::unordered_multimap<std::string_view, object_id> open_;  // not found yet
+};
 
 /// What is known of an object.
 struct object_facts {
@@ -25,11 +160,9 @@ struct object_facts {
 /// What a session knows of its objects. What was noted first of an object holds for as long as this lives.
 ///
 /// Threads: any number; no locks.
-class known_objects {
+class known_objects : unmovable {
  public:
   explicit known_objects(std::size_t count) : facts_(count), count_(count) {}
-  known_objects(const known_objects&) = delete;
-  known_objects& operator=(const known_objects&) = delete;
   ~known_objects() {
     for (std::size_t i = 0; i < count_; ++i) delete facts_[i].load(std::memory_order_relaxed);
   }
@@ -110,9 +243,10 @@ class cancellable_pauses {
 
 /// Reads ranges of objects of a store. The first answer, a list, or who uses the session tells an object's
 /// size and ETag, which hold for the session: a later answer that differs is an error.
-class stored_objects : web::object_reads<stored_objects, store_call> {
+class stored_objects : web::object_reads<stored_objects, store_call>, unmovable {
   using reads = web::object_reads<stored_objects, store_call>;
   friend reads;
+  static constexpr bool ends_have_no_size = true;
   /// From so many names on, one list takes the place of a request for each.
   static constexpr std::size_t few = 8;
   /// What is asked by a list.
@@ -128,8 +262,6 @@ class stored_objects : web::object_reads<stored_objects, store_call> {
         max_in_flight_(options.connection.connections),
         retries_(policy_of(options.connection)),
         store_(std::in_place, options, clock) {}
-  stored_objects(const stored_objects&) = delete;
-  stored_objects& operator=(const stored_objects&) = delete;
   ~stored_objects() { store_.reset(); }  // its threads end before what they use
 
   [[nodiscard]] object_version version(object_id id) {
@@ -188,27 +320,11 @@ class stored_objects : web::object_reads<stored_objects, store_call> {
     what.owner = self;
     what.ended = ended;
   }
-  /// Throws unless the answer was the range.
-  void finish(reading& one) {
-    const web::answer& reply = one.reply;
-    if (reply.status == 200 || reply.status == 206) {
-      const auto total = web::total_length(reply);
-      const object_facts* const there = known(one.request.object);
-      if (!total && there == nullptr)
-        throw one.with_facts(error(errc::io, "the store does not tell how long the object is")).recurring();
-      pin(one, one.request.object, total ? *total : there->size);
-      if (verifies_ && one.offset == 0 && total == one.into.size()) verify(one);
-      bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
-      return;
-    }
-    if (reply.status == 416) {
-      const auto range = parse_content_range(reply.header("Content-Range"));
-      const auto total = range ? range->total : std::nullopt;
-      if (total && known(one.request.object) != nullptr) pin(one, one.request.object, *total);
-      if (!total || one.offset + one.into.size() > *total) throw beyond_end(one, total);
-    }
-    throw one.failure_of_answer();
+  void arrived(const reading& one, std::optional<std::uint64_t> total) {
+    if (verifies_ && one.offset == 0 && total == one.into.size()) verify(one);
+    bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
   }
+  [[nodiscard]] static error failure_of(const store_call& what) { return what.failure_of_answer(); }
   static void verify(const reading& one) {
     const auto given = s3::checksum_of([&](std::string_view name) { return one.reply.header(name); });
     if (given && s3::checksum_of(given->name, one.into) != given->value)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/storage/s3/multipart.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
 
@@ -25,7 +26,7 @@ struct upload_plan {
 /// part is put by one request.
 ///
 /// Threads: one at a time, and the store's, which tell how parts have ended.
-class upload {
+class upload : unmovable {
   using clock = std::chrono::steady_clock;
   struct part : store_call {
     upload* of = nullptr;
@@ -43,8 +44,6 @@ class upload {
         retries_(how.retries),
         name_(std::move(name)),
         object_(parse_object_name(name_)) {}
-  upload(const upload&) = delete;
-  upload& operator=(const upload&) = delete;
   ~upload() { abort(); }
 
   void write(bytes_view bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
 
@@ -21,11 +22,9 @@ namespace penstock::inline v0_1::detail::s3 {
 ///
 /// Threads: any number may send, and one may cancel; requests that were sent must have ended before it is
 /// destroyed.
-class web_http_call {
+class web_http_call : unmovable {
  public:
   explicit web_http_call(http_options options) : options_(std::move(options)) {}
-  web_http_call(const web_http_call&) = delete;
-  web_http_call& operator=(const web_http_call&) = delete;
 
   [[nodiscard]] http_call call() noexcept {
     return {this, [](void* self, const http_request& request) {
@@ -53,14 +52,12 @@ class web_http_call {
     return found;
   }
   /// The client is known to `cancel` for as long as it lives.
-  struct listed {
+  struct listed : unmovable {
     listed(web_http_call& owner, const http_options& options) : all(owner), client(options) {
       const std::scoped_lock lock(all.mutex_);
       if (all.refuses_) throw error(errc::stopped, "the request for credentials was cancelled");
       all.open_.push_back(&client);
     }
-    listed(const listed&) = delete;
-    listed& operator=(const listed&) = delete;
     ~listed() {
       const std::scoped_lock lock(all.mutex_);
       std::erase(all.open_, &client);
@@ -86,9 +83,7 @@ class web_http_call {
     what.follow_redirects = false;
     web::call_end ended;
     what.self = &ended;
-    what.done = [](void* self, web::call&, std::exception_ptr failed) noexcept {
-      static_cast<web::call_end*>(self)->tell(std::move(failed));
-    };
+    what.done = web::call_end::tell<web::call>;
     listed mine(*this, options);
     web::call* const only = &what;
     mine.client.submit({&only, 1});
