@@ -9,16 +9,19 @@
 #include <penstock/run/state.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/mix.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
+#include <penstock/stage/map.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -49,6 +52,27 @@ int train_on_both(std::vector<int> a, std::vector<int> b);
 int train_on_both(std::vector<int> a, std::vector<int> b) {
   const auto loader =
       ps::concat(ps::from(std::move(a)), ps::from(std::move(b))) | ps::batch(64) | ps::workers(2);
+  int sum = 0;
+  for (auto&& batch : loader.epoch(0))
+    for (const int x : batch) sum += x;
+  return sum;
+}
+
+int train_on_mixture(std::vector<int> a, std::vector<int> b);
+int train_on_mixture(std::vector<int> a, std::vector<int> b) {
+  const auto loader = ps::mix(ps::weights{1, 2}, ps::from(std::move(a)), ps::from(std::move(b))) |
+                      ps::batch(64) | ps::workers(2);
+  int sum = 0;
+  for (auto&& batch : loader.epoch(0))
+    for (const int x : batch) sum += x;
+  return sum;
+}
+
+int train_on_pairs(std::vector<int> a, std::vector<int> b);
+int train_on_pairs(std::vector<int> a, std::vector<int> b) {
+  const auto loader = ps::zip<"a", "b">(ps::from(std::move(a)), ps::from(std::move(b))) |
+                      ps::map([](const auto& pair) { return ps::get<"a">(pair) + ps::get<"b">(pair); }) |
+                      ps::batch(64) | ps::workers(2);
   int sum = 0;
   for (auto&& batch : loader.epoch(0))
     for (const int x : batch) sum += x;

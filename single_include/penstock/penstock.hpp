@@ -118,7 +118,7 @@ class piece {
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 
-  [[gnu::cold]] void append_to(std::string& line) const;
+  void append_to(std::string& line) const;
 
  private:
   enum class kind : unsigned char { text, character, number, negative };
@@ -129,12 +129,11 @@ class piece {
 
 /// Joins pieces. A single function for all messages: each `+` of strings would cost half a kilobyte of code
 /// and as much compile time.
-[[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
-[[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
+void append(std::string& line, std::initializer_list<piece> pieces);
+[[nodiscard]] std::string text(std::initializer_list<piece> pieces);
 /// A list as text: `head`, the items separated by `between`, and `tail`.
-[[nodiscard, gnu::cold]] std::string list_text(std::string_view head,
-                                               std::initializer_list<std::string_view> items,
-                                               std::string_view between, std::string_view tail);
+[[nodiscard]] std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
+                                    std::string_view between, std::string_view tail);
 
 /// The name of an enumerator: the names of all of them, in the order of their values from 0.
 template <class Enum>
@@ -4648,7 +4647,7 @@ namespace detail {
 /// Memory for values that cannot be shown where they lie.
 class arrow_room {
  public:
-  /// What was given before is given again.
+  /// Starts over: `next` gives the buffers of before again.
   void begin() noexcept { used_ = 0; }
   [[nodiscard]] buffer& next() {
     if (used_ == rooms_.size()) rooms_.emplace_back();
@@ -16258,7 +16257,7 @@ class sample_cache_table {
     const std::uint64_t hash = mix64(number);
     return parts_[hash % parts].find(number, hash);
   }
-  /// The same, and counts a hit.
+  /// The object of a number, or null; counts a hit.
   [[nodiscard]] const void* use(std::uint64_t number) noexcept {
     const std::uint64_t hash = mix64(number);
     part& in = parts_[hash % parts];
@@ -45798,7 +45797,7 @@ class size_requests {
 
   /// Asks for this object and some of those after it. What is known already is not asked for again.
   void ask_from(std::size_t object);
-  /// What is known of an object that was asked for.
+  /// The answer for an object that was asked for, as far as it has come.
   [[nodiscard]] answer_type answer(std::size_t object) {
     const std::lock_guard guard(lock_);
     const place& there = places_[object % ahead];
@@ -46584,7 +46583,7 @@ class column_union {
   std::vector<column_conflict> conflicts_;
 };
 
-/// The same for one column.
+/// Throws errc::format, with both files and types, if a conflict is about the column that this leaf is in.
 void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf);
 
 /// Throws errc::format, with both files and types, if a conflict is about a column that is used, among
@@ -50997,8 +50996,8 @@ constexpr void dispatch(std::size_t k, F&& f) {
 }
 
 /// The name of one of the sources in errors: "source 2 of mix (from(3 samples in memory))".
-[[nodiscard, gnu::cold]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
-                                                           std::string_view what) {
+[[nodiscard]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                std::string_view what) {
   return text({"source ", k, " of ", joint, " (", what, ")"});
 }
 
@@ -62671,7 +62670,7 @@ struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
-                                                          bool to_the_shortest) {
+                                               bool to_the_shortest) {
   for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
     if (sizes[k] != sizes[0]) {
       throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",

@@ -31,7 +31,7 @@ class piece {
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 
-  [[gnu::cold]] void append_to(std::string& line) const;
+  void append_to(std::string& line) const;
 
  private:
   enum class kind : unsigned char { text, character, number, negative };
@@ -42,12 +42,11 @@ class piece {
 
 /// Joins pieces. A single function for all messages: each `+` of strings would cost half a kilobyte of code
 /// and as much compile time.
-[[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
-[[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
+void append(std::string& line, std::initializer_list<piece> pieces);
+[[nodiscard]] std::string text(std::initializer_list<piece> pieces);
 /// A list as text: `head`, the items separated by `between`, and `tail`.
-[[nodiscard, gnu::cold]] std::string list_text(std::string_view head,
-                                               std::initializer_list<std::string_view> items,
-                                               std::string_view between, std::string_view tail);
+[[nodiscard]] std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
+                                    std::string_view between, std::string_view tail);
 
 /// The name of an enumerator: the names of all of them, in the order of their values from 0.
 template <class Enum>

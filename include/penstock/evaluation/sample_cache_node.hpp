@@ -41,7 +41,7 @@ class sample_cache_table {
     const std::uint64_t hash = mix64(number);
     return parts_[hash % parts].find(number, hash);
   }
-  /// The same, and counts a hit.
+  /// The object of a number, or null; counts a hit.
   [[nodiscard]] const void* use(std::uint64_t number) noexcept {
     const std::uint64_t hash = mix64(number);
     part& in = parts_[hash % parts];

@@ -79,7 +79,7 @@ struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
-                                                          bool to_the_shortest) {
+                                               bool to_the_shortest) {
   for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
     if (sizes[k] != sizes[0]) {
       throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",

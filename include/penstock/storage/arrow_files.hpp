@@ -53,7 +53,7 @@ namespace detail {
 /// Reads files of a file system of Arrow, in the calling thread. Keeps some of them open.
 class arrow_session {
   using opened = std::shared_ptr<arrow::io::RandomAccessFile>;
-  /// What is known of a file; once it is, it holds for the session.
+  /// The version and the open file of an object, which the session keeps once it has asked for them.
   struct facts {
     std::optional<object_version> version;
     opened file;

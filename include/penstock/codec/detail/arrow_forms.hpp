@@ -21,7 +21,7 @@ namespace detail {
 /// Memory for values that cannot be shown where they lie.
 class arrow_room {
  public:
-  /// What was given before is given again.
+  /// Starts over: `next` gives the buffers of before again.
   void begin() noexcept { used_ = 0; }
   [[nodiscard]] buffer& next() {
     if (used_ == rooms_.size()) rooms_.emplace_back();

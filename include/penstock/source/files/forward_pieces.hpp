@@ -33,7 +33,7 @@ class size_requests {
 
   /// Asks for this object and some of those after it. What is known already is not asked for again.
   void ask_from(std::size_t object);
-  /// What is known of an object that was asked for.
+  /// The answer for an object that was asked for, as far as it has come.
   [[nodiscard]] answer_type answer(std::size_t object) {
     const std::lock_guard guard(lock_);
     const place& there = places_[object % ahead];

@@ -216,8 +216,8 @@ constexpr void dispatch(std::size_t k, F&& f) {
 }
 
 /// The name of one of the sources in errors: "source 2 of mix (from(3 samples in memory))".
-[[nodiscard, gnu::cold]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
-                                                           std::string_view what) {
+[[nodiscard]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                std::string_view what) {
   return text({"source ", k, " of ", joint, " (", what, ")"});
 }
 

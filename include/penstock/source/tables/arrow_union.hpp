@@ -51,7 +51,7 @@ class column_union {
   std::vector<column_conflict> conflicts_;
 };
 
-/// The same for one column.
+/// Throws errc::format, with both files and types, if a conflict is about the column that this leaf is in.
 void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf);
 
 /// Throws errc::format, with both files and types, if a conflict is about a column that is used, among

@@ -92,7 +92,8 @@ template <class Widened>
   }
 }
 
-/// The same for a column. `table` has the types of its leaves: of a struct one for each field, in order.
+/// The type that a table has for a column of the file. `table` has the types of its leaves: of a struct one
+/// for each field, in order.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_column(
     const std::shared_ptr<arrow::DataType>& file, std::span<const arrow_type* const>& table) {
   if (file->id() == arrow::Type::EXTENSION) {
