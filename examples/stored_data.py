@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the checks of examples need of the store that serve_s3.py starts: an independent client, boto3."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -17,6 +18,7 @@ def check(holds, what):
     print(f"ok: {what}", flush=True)
 
 
+@functools.cache
 def python_with_boto3():
     for one in (os.environ.get("PENSTOCK_TEST_PYTHON"), sys.executable, "/usr/bin/python3"):
         if one and subprocess.run([one, "-c", "import boto3"], capture_output=True, check=False).returncode == 0:

@@ -9,12 +9,14 @@
 #include <penstock/device/host.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/run/engine/engine.hpp>
+#include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/workers.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +35,8 @@ struct loop {
   using worker = typename chain::worker;
   using columns = typename engine::columns_type;
 
-  static void run(const chain& evaluate, worker& w, columns& into, std::uint64_t first, std::uint64_t last) {
+  [[gnu::always_inline]] static void run(const chain& evaluate, worker& w, columns& into, std::uint64_t first,
+                                         std::uint64_t last) {
     for (std::uint64_t slot = first; slot < last; ++slot)
       evaluate.evaluate(
           {{0, slot}, {0, slot}}, w, [&]<class V>(V&& value) { into.write(slot, std::forward<V>(value)); },
@@ -54,6 +57,8 @@ using of_shards = loop<decltype(shards())>;
 
 }  // namespace
 
+int sum_of_copies(std::vector<int> values);
+
 extern "C" void slots_of_numbers(const void* chain, void* worker, void* columns, std::uint64_t first,
                                  std::uint64_t last) {
   of_numbers::run(*static_cast<const of_numbers::chain*>(chain), *static_cast<of_numbers::worker*>(worker),
@@ -63,6 +68,15 @@ extern "C" void slots_of_shards(const void* chain, void* worker, void* columns, 
                                 std::uint64_t last) {
   of_shards::run(*static_cast<const of_shards::chain*>(chain), *static_cast<of_shards::worker*>(worker),
                  *static_cast<of_shards::columns*>(columns), first, last);
+}
+
+/// A run whose worker only copies numbers: its loop is to have packed instructions.
+int sum_of_copies(std::vector<int> values) {
+  const auto loader = ps::from(std::move(values)) | ps::batch(256) | ps::workers(1);
+  int sum = 0;
+  for (auto&& batch : loader.epoch(0))
+    for (const int x : batch) sum += x;
+  return sum;
 }
 
 int main() {}

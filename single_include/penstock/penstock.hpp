@@ -196,6 +196,16 @@ struct position {
   friend constexpr auto operator<=>(const position&, const position&) = default;
 };
 
+namespace detail {
+
+/// Whether these lie one behind the other, by the first two and the last: enough to decide what to prefetch.
+[[nodiscard]] constexpr bool seem_consecutive(std::span<const position> next) noexcept {
+  return next.size() > 1 && next[1].index - next[0].index == 1 &&
+         next.back().index - next[0].index == next.size() - 1;
+}
+
+}  // namespace detail
+
 /// A place in a source that can only be read forward: the shard, and how many of its samples have been
 /// delivered.
 struct source_mark {
@@ -16550,6 +16560,8 @@ struct source_node {
                                       const worker& w) const noexcept {
     if (i + ahead < next.size()) prefetch(next, i + ahead, w);
   }
+  /// A loop that looks at no sample ahead has no branch for it, and vectorises.
+  static void turn_of(std::span<const position, 0>, std::size_t, const worker&) noexcept {}
   /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
   void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
     if constexpr (reader_traits_of<Reader>.takes_fetched) w.fetched.stand_at(row);
@@ -30782,7 +30794,7 @@ class evaluator : public lone_samples<Chain, Bad> {
     while (rows.slot < last && !ring_.stopped()) {
       const std::uint64_t slot = rows.slot, left = std::min(last - slot, Plain ? counts.run : last - slot);
       if constexpr (Plain && !Ordered) {
-        write_run(rows, counts, left, times, index_of, {},
+        write_run(rows, counts, left, times, index_of, std::span<const position, 0>{},
                   [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
       } else {
         const std::size_t n =
@@ -30795,9 +30807,9 @@ class evaluator : public lone_samples<Chain, Bad> {
     }
   }
   /// Evaluates n samples; the positions in the source of those that are prefetched are `ahead`.
-  template <class Rows, class Counts, class IndexOf, class SourceAt>
-  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
-                 std::span<const position> ahead, SourceAt source_at) const {
+  template <class Rows, class Counts, class IndexOf, class Ahead, class SourceAt>
+  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of, Ahead ahead,
+                 SourceAt source_at) const {
     const std::uint64_t first = rows.slot;
     const auto at = [=](std::uint64_t slot) { return source_at(slot - first); };
     if constexpr (Plain) counts.begin_run(index_of(first), n);
@@ -30805,10 +30817,9 @@ class evaluator : public lone_samples<Chain, Bad> {
     write_each(rows, counts, first, first + n, index_of, ahead, at, untimed{});
   }
   // Not inlined: the loop has all registers for itself.
-  template <class Rows, class Counts, class IndexOf, class SourceAt, class Timing>
+  template <class Rows, class Counts, class IndexOf, class Ahead, class SourceAt, class Timing>
   [[gnu::noinline]] void write_each(Rows& rows, Counts& counts, std::uint64_t first, std::uint64_t end,
-                                    IndexOf index_of, std::span<const position> ahead, SourceAt source_at,
-                                    Timing timing) const {
+                                    IndexOf index_of, Ahead ahead, SourceAt source_at, Timing timing) const {
     const auto& source = detail::innermost(chain_);
     auto& at_source = detail::innermost(rows.w);
     const std::uint64_t epoch = rows.p.epoch;
@@ -49096,10 +49107,7 @@ class arrow_rows {
   /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
     w.count = 0;
-    // A wrong guess costs no more than what is not prefetched.
-    const std::uint64_t first = next[0].index, apart = next.back().index - first;
-    if (apart == next.size() - 1 &&
-        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+    if (seem_consecutive(next) || (next.size() == 1 && next[0].index >= w.begin && next[0].index < w.end)) {
       for (auto& one : w.ahead)
         if (one.batch) one.batch = {};
       return;
@@ -55186,11 +55194,13 @@ class record_reader {
     }
   }
 
-  /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are, unless they lie one
+  /// behind the other, which the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const noexcept
     requires glances
   {
     w.coming.clear();
+    if (seem_consecutive(next)) return;
     for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
       if (p.index >= files_->shards.samples()) break;  // told when it is asked for
       kept_.glance(w.coming.add(files_->shards.locate(p.index)));

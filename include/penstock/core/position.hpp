@@ -4,6 +4,7 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <compare>
+#include <span>
 
 namespace penstock::inline v0_1 {
 
@@ -14,6 +15,16 @@ struct position {
 
   friend constexpr auto operator<=>(const position&, const position&) = default;
 };
+
+namespace detail {
+
+/// Whether these lie one behind the other, by the first two and the last: enough to decide what to prefetch.
+[[nodiscard]] constexpr bool seem_consecutive(std::span<const position> next) noexcept {
+  return next.size() > 1 && next[1].index - next[0].index == 1 &&
+         next.back().index - next[0].index == next.size() - 1;
+}
+
+}  // namespace detail
 
 /// A place in a source that can only be read forward: the shard, and how many of its samples have been
 /// delivered.

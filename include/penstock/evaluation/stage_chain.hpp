@@ -66,6 +66,8 @@ struct source_node {
                                       const worker& w) const noexcept {
     if (i + ahead < next.size()) prefetch(next, i + ahead, w);
   }
+  /// A loop that looks at no sample ahead has no branch for it, and vectorises.
+  static void turn_of(std::span<const position, 0>, std::size_t, const worker&) noexcept {}
   /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
   void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
     if constexpr (reader_traits_of<Reader>.takes_fetched) w.fetched.stand_at(row);

@@ -131,11 +131,13 @@ class record_reader {
     }
   }
 
-  /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are, unless they lie one
+  /// behind the other, which the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const noexcept
     requires glances
   {
     w.coming.clear();
+    if (seem_consecutive(next)) return;
     for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
       if (p.index >= files_->shards.samples()) break;  // told when it is asked for
       kept_.glance(w.coming.add(files_->shards.locate(p.index)));

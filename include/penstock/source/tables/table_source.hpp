@@ -205,10 +205,7 @@ class arrow_rows {
   /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
     w.count = 0;
-    // A wrong guess costs no more than what is not prefetched.
-    const std::uint64_t first = next[0].index, apart = next.back().index - first;
-    if (apart == next.size() - 1 &&
-        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+    if (seem_consecutive(next) || (next.size() == 1 && next[0].index >= w.begin && next[0].index < w.end)) {
       for (auto& one : w.ahead)
         if (one.batch) one.batch = {};
       return;

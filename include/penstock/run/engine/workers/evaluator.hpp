@@ -110,7 +110,7 @@ class evaluator : public lone_samples<Chain, Bad> {
     while (rows.slot < last && !ring_.stopped()) {
       const std::uint64_t slot = rows.slot, left = std::min(last - slot, Plain ? counts.run : last - slot);
       if constexpr (Plain && !Ordered) {
-        write_run(rows, counts, left, times, index_of, {},
+        write_run(rows, counts, left, times, index_of, std::span<const position, 0>{},
                   [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
       } else {
         const std::size_t n =
@@ -123,9 +123,9 @@ class evaluator : public lone_samples<Chain, Bad> {
     }
   }
   /// Evaluates n samples; the positions in the source of those that are prefetched are `ahead`.
-  template <class Rows, class Counts, class IndexOf, class SourceAt>
-  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
-                 std::span<const position> ahead, SourceAt source_at) const {
+  template <class Rows, class Counts, class IndexOf, class Ahead, class SourceAt>
+  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of, Ahead ahead,
+                 SourceAt source_at) const {
     const std::uint64_t first = rows.slot;
     const auto at = [=](std::uint64_t slot) { return source_at(slot - first); };
     if constexpr (Plain) counts.begin_run(index_of(first), n);
@@ -133,10 +133,9 @@ class evaluator : public lone_samples<Chain, Bad> {
     write_each(rows, counts, first, first + n, index_of, ahead, at, untimed{});
   }
   // Not inlined: the loop has all registers for itself.
-  template <class Rows, class Counts, class IndexOf, class SourceAt, class Timing>
+  template <class Rows, class Counts, class IndexOf, class Ahead, class SourceAt, class Timing>
   [[gnu::noinline]] void write_each(Rows& rows, Counts& counts, std::uint64_t first, std::uint64_t end,
-                                    IndexOf index_of, std::span<const position> ahead, SourceAt source_at,
-                                    Timing timing) const {
+                                    IndexOf index_of, Ahead ahead, SourceAt source_at, Timing timing) const {
     const auto& source = detail::innermost(chain_);
     auto& at_source = detail::innermost(rows.w);
     const std::uint64_t epoch = rows.p.epoch;
