@@ -222,6 +222,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("inspect")
     options.add_argument("--compiler")
+    options.add_argument("--compiled", help="the library penstock::compiled, if there is one")
     options.add_argument("--include")
     options = options.parse_args()
     faults = []
@@ -319,7 +320,8 @@ def main():
             packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp", "libavif", "libtiff-4", "libbrotlidec",
                         "simdjson"]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], capture_output=True, text=True, check=True)
-            command = [*shlex.split(options.compiler), "-std=c++20", "-O0", f"-I{options.include}", str(program), "-o",
+            library = ["-DPENSTOCK_COMPILED", options.compiled] if options.compiled else []
+            command = [*shlex.split(options.compiler), "-std=c++20", "-O0", f"-I{options.include}", str(program), *library, "-o",
                        str(folder / "read"), *shlex.split(flags.stdout), "-lgif", "-lbz2", "-lsnappy", "-lpthread"]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
             expect(done.returncode == 0, f"the expressions do not compile:\n{done.stderr[:4000]}\n{program.read_text()}")

@@ -34,7 +34,6 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
 STRANGE = " !\"#$%&'()*+,-.:;<=>?@[\\]^_`{|}~\u00e4\u00df\u4e2d\U0001f30d"
 UNSIGNED = "UNSIGNED-PAYLOAD"
-LONGEST = 604800
 
 
 def word(draw, most, alphabet=LETTERS + DIGITS):
@@ -44,7 +43,6 @@ def word(draw, most, alphabet=LETTERS + DIGITS):
 def request(draw, number):
     """A request as the test reads it."""
     service = "sts" if number % 8 == 7 else "s3"
-    form = "query" if service == "s3" and number % 3 == 2 else "headers"
     scheme = draw.choice(("http", "https"))
     port = draw.choice(("", "", ":80", ":443", ":9000"))
     host = draw.choice(("localhost", "127.0.0.1", "[::1]", word(draw, 12) + ".s3.eu-west-1.amazonaws.com"))
@@ -54,7 +52,7 @@ def request(draw, number):
     alphabet = LETTERS + LETTERS.upper() + DIGITS + STRANGE + "/"
     names = {word(draw, 8, alphabet) for _ in range(draw.randint(0, 5))}
     query = [(name, word(draw, 20, alphabet) if draw.random() < 0.8 else "") for name in sorted(names)]
-    if query and form == "headers" and draw.random() < 0.5:
+    if query and draw.random() < 0.5:
         query.append((query[0][0], word(draw, 5)))  # a name twice
     draw.shuffle(query)
     headers = [(draw.choice(("Range", "X-Amz-Meta-", "x-amz-request-payer", "If-Match", "content-type")), "") for _ in
@@ -62,21 +60,20 @@ def request(draw, number):
     headers = [(name + (word(draw, 6) if name.endswith("-") else ""),
                 "  " * draw.randint(0, 1) + "   ".join(word(draw, 9) for _ in range(draw.randint(1, 3))) + " " * draw.randint(0, 2))
                for name, _ in headers]
-    body = word(draw, 60) if draw.random() < 0.5 and service + form != "s3query" else ""
+    body = word(draw, 60) if draw.random() < 0.5 else ""
     return {
-        "service": service, "form": form, "method": draw.choice(("GET", "HEAD", "PUT", "POST", "DELETE")),
+        "service": service, "method": draw.choice(("GET", "HEAD", "PUT", "POST", "DELETE")),
         "base": f"{scheme}://{host}{port}", "path": path, "query": query, "headers": headers, "body": body,
         "unsigned": service == "s3" and scheme == "https" and draw.random() < 0.5,
         "id": "KEY" + word(draw, 17, LETTERS.upper() + DIGITS),
         "secret": word(draw, 70, LETTERS + LETTERS.upper() + DIGITS + "+/"),
         "token": word(draw, 200, LETTERS + DIGITS + "+/=") if draw.random() < 0.5 else "",
         "seconds": draw.randint(1, 4_000_000_000), "region": draw.choice(("us-east-1", "eu-central-1", "auto", "cn-north-1")),
-        "lifetime": draw.choice((1, 3600, draw.randint(1, LONGEST), LONGEST)),
     }
 
 
 def signed(one):
-    """The header Authorization, or the signature in the query."""
+    """The header Authorization."""
     when = datetime.datetime.fromtimestamp(one["seconds"], datetime.timezone.utc)
     auth.get_current_datetime = lambda *_: when
     if "datetime" in vars(auth):  # older versions ask it themselves
@@ -88,9 +85,6 @@ def signed(one):
         sent.headers.add_header(name, value)
     sent.context["client_config"] = types.SimpleNamespace(s3={"payload_signing_enabled": not one["unsigned"]})
     who = Credentials(one["id"], one["secret"], one["token"] or None)
-    if one["form"] == "query":
-        auth.S3SigV4QueryAuth(who, one["service"], one["region"], expires=one["lifetime"]).add_auth(sent)
-        return sent.url.rpartition("&X-Amz-Signature=")[2]
     kind = auth.S3SigV4Auth if one["service"] == "s3" else auth.SigV4Auth
     kind(who, one["service"], one["region"]).add_auth(sent)
     return sent.headers["Authorization"]
@@ -108,15 +102,14 @@ def pairs(items):
 def text():
     draw = random.Random(20261123)
     lines = ["// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception",
-             "// Written by tools/signature_oracles.py: service, form, method, scheme and host, path and query before they are",
-             "// encoded, headers, body, whether it is unsigned, key id, secret, token, time, region, lifetime, and what",
-             "// botocore makes of it."]
+             "// Written by tools/signature_oracles.py: service, method, scheme and host, path and query before they are encoded,",
+             "// headers, body, whether it is unsigned, key id, secret, token, time, region, and what botocore makes of it."]
     for number in range(96):
         one = request(draw, number)
-        parts = [literal(one[name]) for name in ("service", "form", "method", "base", "path")]
+        parts = [literal(one[name]) for name in ("service", "method", "base", "path")]
         parts += [pairs(one["query"]), pairs(one["headers"]), literal(one["body"]), str(one["unsigned"]).lower()]
         parts += [literal(one[name]) for name in ("id", "secret", "token")]
-        parts += [str(one["seconds"]), literal(one["region"]), str(one["lifetime"]), literal(signed(one))]
+        parts += [str(one["seconds"]), literal(one["region"]), literal(signed(one))]
         lines.append("{" + ", ".join(parts) + "},")
     return "\n".join(lines) + "\n"
 

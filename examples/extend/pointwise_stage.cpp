@@ -24,9 +24,9 @@ namespace mine {
 /// What the compiler says if the stage follows anything but an array.
 struct noise_needs_an_array {
   using penstock_mistake = ps::about_element_tag;  // the message also names the type of the element
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(ps::never<Reached>, "noise: the element is no array of float; write map(f) before it");
+  static consteval void explain(auto reached) {
+    static_assert(ps::never<decltype(reached)>,
+                  "noise: the element is no array of float; write map(f) before it");
   }
 };
 

@@ -29,7 +29,6 @@
 #include <penstock/storage/sigbus_guard.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
-#include <penstock/storage/stage_options.hpp>
 #include <penstock/storage/stage_to.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>

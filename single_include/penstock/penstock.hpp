@@ -131,14 +131,15 @@ class piece {
 /// and as much compile time.
 void append(std::string& line, std::initializer_list<piece> pieces);
 [[nodiscard]] std::string text(std::initializer_list<piece> pieces);
+/// The shortest decimal that reads back as this number.
+[[nodiscard]] std::string number_text(double number);
 /// A list as text: `head`, the items separated by `between`, and `tail`.
 [[nodiscard]] std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
                                     std::string_view between, std::string_view tail);
 
 /// The name of an enumerator: the names of all of them, in the order of their values from 0.
-template <class Enum>
 [[nodiscard]] constexpr std::string_view enum_name(std::initializer_list<std::string_view> names,
-                                                   Enum value) noexcept {
+                                                   auto value) noexcept {
   const auto i = static_cast<std::size_t>(value);
   return i < names.size() ? names.begin()[i] : "unknown";
 }
@@ -172,6 +173,11 @@ namespace penstock::inline v0_1::detail {
   std::string line;
   append(line, pieces);
   return line;
+}
+
+PENSTOCK_INLINE std::string number_text(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof(digits), number).ptr};
 }
 
 PENSTOCK_INLINE std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
@@ -1385,6 +1391,26 @@ using tiff = tiff_as<rgb8>;
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+#if defined(__SIZEOF_INT128__)
+/// The upper half of the 128-bit product.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  __extension__ using wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
+}
+#else
+/// The upper half of the 128-bit product, from four products of halves.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
+  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
+  return a1 * b1 + (middle >> 32) + (other >> 32);
+}
+#endif
+
+}  // namespace detail
+
 /// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
 /// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
 [[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
@@ -1449,12 +1475,12 @@ class rng {
   /// in an interval", 2019.
   constexpr std::uint64_t below(std::uint64_t n) noexcept {
     if (n == 0) return 0;
-    auto product = multiply((*this)(), n);
-    if (product.low < n) {
+    std::uint64_t drawn = (*this)();
+    if (drawn * n < n) {
       const std::uint64_t threshold = (0 - n) % n;
-      while (product.low < threshold) product = multiply((*this)(), n);
+      while (drawn * n < threshold) drawn = (*this)();
     }
-    return product.high;
+    return detail::multiply_high(drawn, n);
   }
 
   /// A real number in [0, 1) with 53 random bits.
@@ -1465,16 +1491,6 @@ class rng {
   constexpr bool chance(double p) noexcept { return uniform() < p; }
 
  private:
-  struct wide {
-    std::uint64_t high, low;
-  };
-  static constexpr wide multiply(std::uint64_t a, std::uint64_t b) noexcept {
-    const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-    const std::uint64_t low = a0 * b0, mid1 = a1 * b0, mid2 = a0 * b1;
-    const std::uint64_t carry = (low >> 32) + (mid1 & 0xffffffffu) + (mid2 & 0xffffffffu);
-    return {a1 * b1 + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32), a * b};
-  }
-
   std::array<std::uint32_t, 4> counter_{};
   std::array<std::uint32_t, 4> words_{};
   std::array<std::uint32_t, 2> key_{};
@@ -1666,9 +1682,8 @@ struct about_element {
 ///
 ///     struct needs_a_number {
 ///       using penstock_mistake = about_element_tag;
-///       template <class Reached>
-///       static consteval void explain() {
-///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
+///       static consteval void explain(auto reached) {
+///         static_assert(never<decltype(reached)>, "halve: the element is no number; write map(f) before it");
 ///       }
 ///     };
 ///     struct halve_stage {
@@ -1709,160 +1724,141 @@ template <bool Holds, class Mistake>
 using unless = std::conditional_t<Holds, none, Mistake>;
 
 struct not_a_part : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
                   "give your type `using penstock_part = pointwise_tag;`");
   }
 };
 struct not_a_source : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
                   "type `using penstock_part = source_tag;`");
   }
 };
 struct source_with_open : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a source is connected, and only a plan is opened; call the source's open() "
                   "connect()");
   }
 };
 struct source_without_element : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this source does not say what its samples are; give it `using element = ...`, see "
         "<penstock/source/concepts.hpp>");
   }
 };
 struct source_without_reader : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a source has a class `reader`, and connect() returns one; its evaluate(position, "
         "worker&, sink) gives a sample, or next(element&) if it is read forward, see "
         "<penstock/source/concepts.hpp>");
   }
 };
 struct source_without_names : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a source with size() is read in any order, and also has starts(), describe(), "
                   "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
   }
 };
 struct no_source : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
                   "webdataset(path) | ...");
   }
 };
 struct two_sources : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a pipeline has one source, and this is a second one; join datasets with "
                   "mix(...) or concat(...)");
   }
 };
 struct value_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
         "map_batch(f) for a function of whole batches");
   }
 };
 struct stage_after_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
                   "it before batch(n)");
   }
 };
 struct order_on_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: random access to a source that can only be read forward; use "
                   "shuffle_buffer(k), or a source with an index");
   }
 };
 struct order_after_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage needs to know how many samples there are, which is unknown after "
                   "filter or unbatch, and after batch over a forward source; move it before");
   }
 };
 struct order_after_cursor : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
   }
 };
 struct order_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage chooses or reorders samples but comes after batch, where it would "
                   "choose or reorder whole batches; write it before batch(n)");
   }
 };
 struct order_after_uneven_steps : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this stage counts batches but comes after batch_by, where the number of batches "
         "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
 struct wrong_argument : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this stage's function cannot be called with what arrives here; this error names its "
         "type, in arrives_here<...>");
   }
 };
 struct lost_by_a_stage : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
                   "remove that stage or the require");
   }
 };
 struct lost_by_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
                   "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
                   "filtering before shard");
   }
 };
 struct lost_by_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by a source that can only be read forward; use "
                   "a source with an index");
   }
@@ -2572,8 +2568,7 @@ struct copied_lengths {
     all[nearest] = one;
   }
   /// Calls `f(into, from)` for each index combination of all dimensions but the last `inner`.
-  template <class F>
-  void walk(std::size_t inner, std::byte* into, const std::byte* from, F f) const {
+  void walk(std::size_t inner, std::byte* into, const std::byte* from, auto f) const {
     std::uint64_t at[extents::max_rank] = {};
     while (true) {
       f(into, from);
@@ -2694,27 +2689,24 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct no_such_field : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: no field of that name reaches this stage; this error names those that do, in "
                   "arrives_here<...>");
   }
 };
 struct field_before_decode : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: the members of this sample are not decoded yet, and its type does not name them; "
         "write decode<field<\"jpg\", jpeg>, ...> or fields<\"jpg\", ...> before this stage, with the "
         "names of your members");
   }
 };
 struct field_twice : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: the same field is named twice; name each field once");
   }
 };
 
@@ -2878,9 +2870,8 @@ struct fields_are {};
 namespace mistakes {
 
 struct no_such_field_in_batch : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the batch has no field of that name; this error names those that it has, in "
                   "fields_are<...>");
   }
@@ -3173,20 +3164,15 @@ inline constexpr std::uint32_t tf_context = 1, tf_sequences = 2;
 /// a message.
 void find_tf_features(bytes_view example, std::span<tf_feature> wanted, std::uint32_t map = tf_context);
 
-/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
-/// with the offset in `example`, for a feature with values of another kind.
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
-
-/// The values of a list of features, one feature a step, and how many of them there are behind each step.
-/// Throw as `read_tf_values`.
-void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
-                   std::vector<std::size_t>& ends);
-void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
-                   std::vector<std::size_t>& ends);
-void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
-                   std::vector<std::size_t>& ends);
+/// The values of a feature, in the order of the message. An absent feature has none. With `ends`, those of a
+/// list of features, one feature a step, and how many of them there are behind each step. Throw
+/// `errc::format`, with the offset in `example`, for a feature with values of another kind.
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
+                    std::vector<std::size_t>* ends = nullptr);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                    std::vector<std::size_t>* ends = nullptr);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                    std::vector<std::size_t>* ends = nullptr);
 
 /// Throws errc::shape unless each step has this many values.
 void check_tf_steps(std::string_view name, std::span<const std::size_t> ends, std::size_t wanted);
@@ -3548,95 +3534,61 @@ inline void append_tf_list(bytes_view example, bytes_view list, std::vector<byte
   each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
 }
 
-// Adds the values of a feature, whose message may come in parts. A list of another kind replaces those before
-// it.
-template <class T>
-class tf_feature_reader {
- public:
-  tf_feature_reader(bytes_view example, std::string_view name, std::vector<T>& into) noexcept
-      : example_(example), name_(name), into_(into), begin_(into.size()) {}
-
-  void add(bytes_view message) {
-    proto_walk walk(example_, message);
+// Adds the values of a feature, whose message may come in parts, with which `each_part` calls what it is
+// given. A list of another kind replaces those before it. Throws if the values are of another kind.
+template <class T, class EachPart>
+void append_tf_feature(bytes_view example, std::string_view name, std::vector<T>& into,
+                       const EachPart& each_part) {
+  const std::size_t begin = into.size();
+  std::uint32_t found = 0;
+  bytes_view last;
+  each_part([&](bytes_view message) {
+    proto_walk walk(example, message);
     for (proto_field f; walk.next(f);) {
       if (f.is != proto_field::form::bytes || f.number == 0 || f.number > 3) continue;
       if (f.number != tf_list_of<T>)
-        into_.resize(begin_);
+        into.resize(begin);
       else
-        append_tf_list(example_, f.content, into_);
-      found_ = f.number;
-      last_ = f.content;
+        append_tf_list(example, f.content, into);
+      found = f.number;
+      last = f.content;
     }
-  }
-  // Throws if the values are of another kind.
-  void end() const {
-    if (found_ == 0 || found_ == tf_list_of<T>) return;
-    throw error(errc::format, {"the feature '", name_, "' has ", tf_lists[found_], ", but ",
+  });
+  if (found != 0 && found != tf_list_of<T>)
+    throw error(errc::format, {"the feature '", name, "' has ", tf_lists[found], ", but ",
                                tf_lists[tf_list_of<T>], " were asked for"})
-        .at_offset(static_cast<std::uint64_t>(last_.data() - example_.data()));
-  }
-
- private:
-  bytes_view example_;
-  std::string_view name_;
-  std::vector<T>& into_;
-  std::size_t begin_;
-  std::uint32_t found_ = 0;
-  bytes_view last_;
-};
-
-template <class T>
-void read_tf_values_of(bytes_view example, const tf_feature& one, std::vector<T>& into) {
-  into.clear();
-  if (one.entry.data() == nullptr) return;
-  tf_feature_reader<T> reader(example, one.name, into);
-  each_content(example, one.entry, 2, [&](bytes_view message) { reader.add(message); });
-  reader.end();
+        .at_offset(static_cast<std::uint64_t>(last.data() - example.data()));
 }
 
 template <class T>
-void read_tf_steps_of(bytes_view example, const tf_feature& one, std::vector<T>& into,
-                      std::vector<std::size_t>& ends) {
+void read_tf_values_of(bytes_view example, const tf_feature& one, std::vector<T>& into,
+                       std::vector<std::size_t>* ends) {
   into.clear();
-  ends.clear();
+  if (ends != nullptr) ends->clear();
   if (one.entry.data() == nullptr) return;
-  each_content(example, one.entry, 2, [&](bytes_view list) {
+  const auto contents = [&](const auto& add) { each_content(example, one.entry, 2, add); };
+  if (ends == nullptr) return append_tf_feature(example, one.name, into, contents);
+  contents([&](bytes_view list) {
     each_content(example, list, 1, [&](bytes_view step) {
-      tf_feature_reader<T> reader(example, one.name, into);
-      reader.add(step);
-      reader.end();
-      ends.push_back(into.size());
+      append_tf_feature(example, one.name, into, [&](const auto& add) { add(step); });
+      ends->push_back(into.size());
     });
   });
 }
 
 PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<std::int64_t>& into) {
-  read_tf_values_of(example, one, into);
+                                    std::vector<std::int64_t>& into, std::vector<std::size_t>* ends) {
+  read_tf_values_of(example, one, into, ends);
 }
 
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
-  read_tf_values_of(example, one, into);
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                                    std::vector<std::size_t>* ends) {
+  read_tf_values_of(example, one, into, ends);
 }
 
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<bytes_view>& into) {
-  read_tf_values_of(example, one, into);
-}
-
-PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
-                                   std::vector<std::size_t>& ends) {
-  read_tf_steps_of(example, one, into, ends);
-}
-
-PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
-                                   std::vector<std::size_t>& ends) {
-  read_tf_steps_of(example, one, into, ends);
-}
-
-PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
-                                   std::vector<std::size_t>& ends) {
-  read_tf_steps_of(example, one, into, ends);
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                                    std::vector<std::size_t>* ends) {
+  read_tf_values_of(example, one, into, ends);
 }
 
 PENSTOCK_INLINE void check_tf_steps(std::string_view name, std::span<const std::size_t> ends,
@@ -3938,8 +3890,7 @@ namespace detail {
 [[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
 
 /// `work(T{})` with the type of a whole number, otherwise `otherwise()`.
-template <class Work, class Otherwise>
-auto with_whole_number(arrow_number number, const Work& work, const Otherwise& otherwise) {
+auto with_whole_number(arrow_number number, const auto& work, const auto& otherwise) {
   switch (number) {
     case arrow_number::int8:
       return work(std::int8_t{});
@@ -4383,8 +4334,6 @@ struct arrow_leaf {
 // ---- penstock/core/arrow_column.ipp
 
 namespace penstock::inline v0_1 {
-
-namespace detail {}  // namespace detail
 
 PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
   check_struct();
@@ -6405,12 +6354,8 @@ struct image_expression {
   /// What `draw` writes, in the scratch's `pixels`: for `read`.
   [[nodiscard]] view_type drawn(const image_part& part) const {
     T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
-    self().draw(part, dense_destination(pixels, part));
+    self().draw(part, {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)});
     return {pixels, part.size()};
-  }
-  /// Memory for a part, row behind row.
-  [[nodiscard]] static destination<T> dense_destination(T* pixels, const image_part& part) {
-    return {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)};
   }
 
  private:
@@ -7246,8 +7191,6 @@ struct litdata_form {
 /// The type of a headerless format, "no_header_tensor:16"; empty if it has none.
 [[nodiscard]] std::string_view litdata_dtype(std::string_view format) noexcept;
 
-void check_litdata_dtype(std::string_view stored, std::string_view dtype);
-
 /// Throws `errc::format` for a format that has no arrays, or arrays of another type than `dtype`.
 [[nodiscard]] litdata_form litdata_form_of(std::string_view format, std::string_view dtype);
 
@@ -7306,7 +7249,7 @@ PENSTOCK_INLINE std::string_view litdata_dtype(std::string_view format) noexcept
   return litdata_type_of(number, kind == "no_header_tensor").name;
 }
 
-PENSTOCK_INLINE void check_litdata_dtype(std::string_view stored, std::string_view dtype) {
+inline void check_litdata_dtype(std::string_view stored, std::string_view dtype) {
   if (stored == dtype) return;
   if (stored.empty())
     throw error(errc::format, "the array's type has a number that no type of LitData's has");
@@ -8156,43 +8099,37 @@ inline void put_content(std::string& into, std::uint32_t number, std::string_vie
   into += content;
 }
 
+// Appends the values of a feature to its list, and returns the list's number.
+inline std::uint32_t put_values(std::string& list, std::span<const std::int64_t> all) {
+  std::string packed;
+  for (const std::int64_t value : all) put_varint(packed, std::bit_cast<std::uint64_t>(value));
+  if (!packed.empty()) put_content(list, 1, packed);
+  return 3;
+}
+
+inline std::uint32_t put_values(std::string& list, std::span<const float> all) {
+  std::string packed;
+  for (const float value : all) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (unsigned i = 0; i < 32; i += 8) packed += static_cast<char>(bits >> i & 255);
+  }
+  if (!packed.empty()) put_content(list, 1, packed);
+  return 2;
+}
+
+inline std::uint32_t put_values(std::string& list, std::span<const bytes_view> all) {
+  for (const bytes_view value : all) put_content(list, 1, text_of(value));
+  return 1;
+}
+
 inline std::string tf_feature_bytes(const tf_value& one) {
-  constexpr std::uint32_t of_bytes = 1, of_floats = 2, of_integers = 3;
   std::string list;
-  const auto integers = [&](std::span<const std::int64_t> all) {
-    std::string packed;
-    for (const std::int64_t value : all) put_varint(packed, std::bit_cast<std::uint64_t>(value));
-    if (!packed.empty()) put_content(list, 1, packed);
-    return of_integers;
-  };
-  const auto floats = [&](std::span<const float> all) {
-    std::string packed;
-    for (const float value : all) {
-      const auto bits = std::bit_cast<std::uint32_t>(value);
-      for (unsigned i = 0; i < 32; i += 8) packed += static_cast<char>(bits >> i & 255);
-    }
-    if (!packed.empty()) put_content(list, 1, packed);
-    return of_floats;
-  };
-  const auto texts = [&](std::span<const bytes_view> all) {
-    for (const bytes_view value : all) put_content(list, 1, text_of(value));
-    return of_bytes;
-  };
   const std::uint32_t kind = std::visit(
-      [&](const auto& values) {
-        using type = std::remove_cvref_t<decltype(values)>;
-        if constexpr (std::is_same_v<type, std::int64_t>)
-          return integers({&values, 1});
-        else if constexpr (std::is_same_v<type, float>)
-          return floats({&values, 1});
-        else if constexpr (std::is_same_v<type, bytes_view>)
-          return texts({&values, 1});
-        else if constexpr (std::is_same_v<type, std::span<const std::int64_t>>)
-          return integers(values);
-        else if constexpr (std::is_same_v<type, std::span<const float>>)
-          return floats(values);
+      [&]<class V>(const V& values) {
+        if constexpr (requires { put_values(list, values); })
+          return put_values(list, values);
         else
-          return texts(values);
+          return put_values(list, std::span<const V>(&values, 1));
       },
       one.values);
   std::string feature;
@@ -8270,7 +8207,7 @@ struct feature_list {
   [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
     using value = typename form::value;
     constexpr std::string_view name = name_type::value;
-    detail::read_tf_steps(example, where, s.found, s.ends);
+    detail::read_tf_values(example, where, s.found, &s.ends);
     if constexpr (form::count != 0) detail::check_tf_steps(name, s.ends, form::count);
     if constexpr (form::count == 0) {
       type all(s.ends.size());
@@ -8995,11 +8932,10 @@ class whole_sample {
       if (items_[i].name == name) return items_[i].bytes.view();
     throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
   }
-  template <open_sample S>
-  void assign(const S& sample) {
+  void assign(const open_sample auto& sample) {
     key_ = sample.key();
     size_ = sample.size();
-    make_items(size_);
+    if (items_.size() < size_) items_.resize(size_);
     for (std::size_t i = 0; i < size_; ++i) {
       items_[i].name = sample.name(i);
       const auto member = sample.member(i);
@@ -9010,10 +8946,6 @@ class whole_sample {
   }
 
  private:
-  void make_items(std::size_t count) {
-    if (items_.size() < count) items_.resize(count);
-  }
-
   std::string key_;
   std::vector<item> items_;
   std::size_t size_ = 0;
@@ -9943,9 +9875,8 @@ struct not_kept : about_expression {};
 
 /// `open` and loops need a header that a plan alone does not.
 struct run_not_included : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a plan is opened by <penstock/run/run.hpp>, which is not included before this; "
                   "write #include <penstock/run/run.hpp> at the top of the file, or <penstock/penstock.hpp>");
   }
@@ -9953,10 +9884,9 @@ struct run_not_included : about_expression {
 
 /// Only `any_loader` can be one of several plans.
 struct plan_of_another_type : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: plans with different stages have different types, so none can be assigned to another, "
         "nor chosen with ?:; make an any_loader<my_batch> of each, see "
         "<penstock/integration/any_loader.hpp>");
@@ -10188,7 +10118,7 @@ class plan {
     if constexpr (detail::opened_by_run<plan>) {
       return open_run(*this, std::forward<Options>(options)...);
     } else {
-      mistakes::run_not_included::explain<plan>();
+      mistakes::run_not_included::explain(std::type_identity<plan>{});
       return ill_formed{};
     }
   }
@@ -10198,7 +10128,7 @@ class plan {
     if constexpr (detail::opened_by_run<plan>) {
       return epoch_of(*this, number.of("epoch"));
     } else {
-      mistakes::run_not_included::explain<plan>();
+      mistakes::run_not_included::explain(std::type_identity<plan>{});
       return ill_formed{};
     }
   }
@@ -10227,7 +10157,7 @@ class plan {
   template <class Self = plan>
     requires(!detail::opened_by_run<Self>)
   [[nodiscard]] std::counted_iterator<ill_formed::batch*> begin() const {
-    mistakes::run_not_included::explain<Self>();
+    mistakes::run_not_included::explain(std::type_identity<Self>{});
     return {};
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
@@ -10254,7 +10184,7 @@ class plan {
   template <class OtherSource, class... Others>
     requires(!std::same_as<plan<OtherSource, Others...>, plan>)
   plan& operator=(const plan<OtherSource, Others...>&) {
-    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
+    mistakes::plan_of_another_type::explain(std::type_identity<plan<OtherSource, Others...>>{});
     return *this;
   }
   /// A plan of more stages converts to one of fewer, so that the compiler tries it in `condition ? a : b`.
@@ -10262,7 +10192,7 @@ class plan {
     requires(sizeof...(Others) > sizeof...(Stages))
   plan(const plan<OtherSource, Others...>&)  // NOLINT(google-explicit-constructor)
       : source_(detail::no_value<Source>()), stages_(detail::no_value<stages_type>()) {
-    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
+    mistakes::plan_of_another_type::explain(std::type_identity<plan<OtherSource, Others...>>{});
   }
   template <class State = penstock::state>
   [[nodiscard]] State state() const {
@@ -10537,7 +10467,7 @@ struct all_parts<Source, pack<Stages...>> {
 template <class Wrong, class L, class R>
 struct explanation {
   using mistake = Wrong;
-  using shown = void;
+  using shown = pack<>;
 };
 template <class Wrong, class L, class R>
   requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
@@ -10631,7 +10561,7 @@ template <class Left, class Right>
     using wrong = detail::mistake_of<left_type, right_type>;
     if constexpr (!detail::is_right<wrong>) {
       using say = detail::explanation<wrong, left_type, right_type>;
-      say::mistake::template explain<typename say::shown>();
+      say::mistake::explain(typename say::shown{});
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
       auto&& source = std::forward<Left>(left).source();
@@ -10653,26 +10583,26 @@ template <class Left, class Right>
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {
-  mistakes::not_a_part::explain<Right>();
+  mistakes::not_a_part::explain(std::type_identity<Right>{});
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&, Right&&) {
-  mistakes::not_a_part::explain<Right>();
+  mistakes::not_a_part::explain(std::type_identity<Right>{});
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&&, Right&&) {
-  mistakes::not_a_part::explain<Right>();
+  mistakes::not_a_part::explain(std::type_identity<Right>{});
   return {};
 }
 
 template <class... Stages>
 template <class... Options>
 auto segment<Stages...>::open(Options&&...) const {
-  mistakes::no_source::explain<pack<Options...>>();
+  mistakes::no_source::explain(std::type_identity<pack<Options...>>{});
   return ill_formed{};
 }
 
@@ -11520,28 +11450,25 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct operation_wants_image : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images and gets something else; decode them first, as in "
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
 struct operation_wants_bytes : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images of 8 bits and gets other numbers; write it before "
         "to_float, normalize and to_half");
   }
 };
 struct operation_after_to_chw : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images and comes after to_chw, which makes an array; write "
         "to_chw last");
   }
@@ -12094,10 +12021,10 @@ inline void check_device_padding(padding_mode mode) {
 /// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
 namespace penstock::inline v0_1::detail {
 
-/// A shift and a scale per channel.
-template <std::size_t Channels>
+/// A shift and a scale per channel, in the order in which they are applied.
+template <std::size_t Channels, class T = float>
 struct channel_map {
-  std::array<float, Channels> shift, scale;
+  std::array<T, Channels> shift, scale;
 };
 
 /// Interleaved pixels to interleaved numbers.
@@ -12144,18 +12071,12 @@ void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t
 }
 
 #ifdef __x86_64__
-/// The kernels for AVX2, which the processor must have: as `convert_row` and `convert_planes`. They return
-/// how many pixels they did, a multiple of 8.
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<1>& map) noexcept;
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<3>& map) noexcept;
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<4>& map) noexcept;
+/// The kernels for AVX2, which the processor must have: as `convert_row`, for 1, 3 or 4 channels, and as
+/// `convert_planes`, for 3 or 4. They return how many pixels they did, a multiple of 8.
+std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels, std::size_t channels,
+                             const float* shift, const float* scale) noexcept;
 std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                                const channel_map<3>& map) noexcept;
-std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                                const channel_map<4>& map) noexcept;
+                                std::size_t channels, const float* shift, const float* scale) noexcept;
 #endif
 
 /// The fastest way that this processor has.
@@ -12163,18 +12084,20 @@ template <std::size_t Channels, class In>
 void convert_row_fast(const In* from, float* to, std::size_t pixels,
                       const channel_map<Channels>& map) noexcept {
   std::size_t done = 0;
-  if constexpr (requires { convert_row_avx2(from, to, pixels, map); }) {
-    if (has_avx2()) done = convert_row_avx2(from, to, pixels, map);
-  }
+  const float *const shift = map.shift.data(), *const scale = map.scale.data();
+  if constexpr ((Channels == 1 || Channels == 3 || Channels == 4) &&
+                requires { convert_row_avx2(from, to, pixels, Channels, shift, scale); })
+    if (has_avx2()) done = convert_row_avx2(from, to, pixels, Channels, shift, scale);
   convert_row(from + done * Channels, to + done * Channels, pixels - done, map);
 }
 template <std::size_t Channels, class In>
 void convert_planes_fast(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
                          const channel_map<Channels>& map) noexcept {
   std::size_t done = 0;
-  if constexpr (requires { convert_planes_avx2(from, to, plane, pixels, map); }) {
-    if (has_avx2()) done = convert_planes_avx2(from, to, plane, pixels, map);
-  }
+  const float *const shift = map.shift.data(), *const scale = map.scale.data();
+  if constexpr ((Channels == 3 || Channels == 4) &&
+                requires { convert_planes_avx2(from, to, plane, pixels, Channels, shift, scale); })
+    if (has_avx2()) done = convert_planes_avx2(from, to, plane, pixels, Channels, shift, scale);
   convert_planes(from + done * Channels, to + done, plane, pixels - done, map);
 }
 
@@ -12222,15 +12145,15 @@ using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
 /// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
 template <std::size_t Vectors, std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
-                                                          std::size_t pixels,
-                                                          const channel_map<Channels>& map) noexcept {
+                                                          std::size_t pixels, const float* shifts,
+                                                          const float* scales) noexcept {
   real_x8 shift[Vectors], scale[Vectors];
 #pragma GCC unroll 4
   for (std::size_t v = 0; v < Vectors; ++v)
 #pragma GCC unroll 8
     for (std::size_t k = 0; k < 8; ++k) {
-      shift[v][k] = map.shift[(8 * v + k) % Channels];
-      scale[v][k] = map.scale[(8 * v + k) % Channels];
+      shift[v][k] = shifts[(8 * v + k) % Channels];
+      scale[v][k] = scales[(8 * v + k) % Channels];
     }
   const std::size_t values = pixels * Channels;
   std::size_t i = 0;
@@ -12242,20 +12165,12 @@ template <std::size_t Vectors, std::size_t Channels>
     }
   return i / Channels;
 }
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<1>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<3>& map) noexcept {
-  return convert_row_x8<3>(from, to, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<4>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
+PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
+                                             std::size_t channels, const float* shift,
+                                             const float* scale) noexcept {
+  if (channels == 3) return convert_row_x8<3, 3>(from, to, pixels, shift, scale);
+  if (channels == 4) return convert_row_x8<1, 4>(from, to, pixels, shift, scale);
+  return convert_row_x8<1, 1>(from, to, pixels, shift, scale);
 }
 
 /// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
@@ -12278,11 +12193,11 @@ struct plane_x8 {
   byte_x32 pick;
   real_x8 shift, scale;
 
-  template <std::size_t C, std::size_t Channels>
-  [[gnu::target("avx2")]] void set(const channel_map<Channels>& map) noexcept {
+  template <std::size_t Channels, std::size_t C>
+  [[gnu::target("avx2")]] void set(const float* shifts, const float* scales) noexcept {
     std::memcpy(&pick, channel_shuffle<Channels, C>.data(), sizeof pick);
-    shift = real_x8{} + map.shift[C];
-    scale = real_x8{} + map.scale[C];
+    shift = real_x8{} + shifts[C];
+    scale = real_x8{} + scales[C];
   }
   [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
     const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
@@ -12294,13 +12209,14 @@ struct plane_x8 {
 template <std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
                                                              std::ptrdiff_t plane, std::size_t pixels,
-                                                             const channel_map<Channels>& map) noexcept {
+                                                             const float* shift,
+                                                             const float* scale) noexcept {
   constexpr std::size_t high = 8 * Channels - 16;
   plane_x8 red, green, blue, alpha;
-  red.set<0>(map);
-  green.set<1>(map);
-  blue.set<2>(map);
-  if constexpr (Channels == 4) alpha.set<3>(map);
+  red.set<Channels, 0>(shift, scale);
+  green.set<Channels, 1>(shift, scale);
+  blue.set<Channels, 2>(shift, scale);
+  if constexpr (Channels == 4) alpha.set<Channels, 3>(shift, scale);
   std::size_t i = 0;
   for (; i + 8 <= pixels; i += 8) {
     const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
@@ -12311,17 +12227,11 @@ template <std::size_t Channels>
   }
   return i;
 }
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
-                                                                        std::ptrdiff_t plane,
-                                                                        std::size_t pixels,
-                                                                        const channel_map<3>& map) noexcept {
-  return convert_planes_x8<3>(from, to, plane, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
-                                                                        std::ptrdiff_t plane,
-                                                                        std::size_t pixels,
-                                                                        const channel_map<4>& map) noexcept {
-  return convert_planes_x8<4>(from, to, plane, pixels, map);
+PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane,
+                                                std::size_t pixels, std::size_t channels, const float* shift,
+                                                const float* scale) noexcept {
+  if (channels == 3) return convert_planes_x8<3>(from, to, plane, pixels, shift, scale);
+  return convert_planes_x8<4>(from, to, plane, pixels, shift, scale);
 }
 
 #endif
@@ -12394,18 +12304,16 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct operation_wants_values : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images of 8 bits, of 16 bits or of float, and gets other "
         "numbers; write to_half and to_bfloat16 after it");
   }
 };
 struct normalize_of_other_channels : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: normalize has as many means as the image has channels, or one for all of them; "
                   "decode to another format, as in jpeg_as<rgb8>, or write one mean and one deviation");
   }
@@ -12436,10 +12344,7 @@ template <value_image I, class Out>
 class converted_image : public image_over<converted_image<I, Out>, I, Out> {
  public:
   using inner = I;
-  /// In the order in which they are applied.
-  struct channel_values {
-    std::array<double, I::channels> shift, scale;
-  };
+  using channel_values = detail::channel_map<I::channels, double>;
 
   converted_image(const I& image, const channel_values& values, image_scratch& scratch)
       : converted_image::image_over(image, scratch), values_(values) {}
@@ -12531,7 +12436,7 @@ template <class Out, value_image I>
 template <class Out, value_image I>
 [[nodiscard]] converted_image<I, Out> as_values(const converted_image<I, float>& image,
                                                 image_scratch& scratch) {
-  return {image.image(), {image.values().shift, image.values().scale}, scratch};
+  return {image.image(), image.values(), scratch};
 }
 
 /// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
@@ -12757,42 +12662,66 @@ struct pad_options {
   padding_mode mode = padding_mode::constant;
 };
 
-/// What `pad(...)` makes: a function for `map`.
-class pad_operation : public detail::moving_places<image_operation> {
- public:
-  pad_operation(const image_padding& padding, const pad_options& options)
-      : padding_(padding), options_(options) {}
+namespace detail {
 
+/// The base of operations that take a rectangle of an image's plane, see `padded`: `Self` has its size,
+/// `new_size(input)`, and its upper left corner, `choose(input, random)`. It may draw, but depends on nothing
+/// else.
+template <class Self, draws Drawn = draws::nothing>
+class framing : public moving_places<image_operation, Drawn> {
+ public:
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image,
-            -std::int64_t{padding_.left},
-            -std::int64_t{padding_.top},
-            new_size(image.size()),
-            options_.fill,
-            options_.mode,
-            c.scratch};
+    rng random = Drawn == draws::nothing ? rng(0, 0, 0) : c.random();
+    const image_size input = image.size();
+    const auto [x, y] = self().choose(input, random);
+    return {image, x, y, self().new_size(input), fill_, mode_, c.scratch};
   }
   template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
+  void follow(Places& places, rng& random) const {
+    const image_size input = places.size();
+    const auto [x, y] = self().choose(input, random);
+    places.crop(x, y, self().new_size(input));
   }
-  [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
-    return {padding_, {fill, options_.mode}};
+  [[nodiscard]] Self for_mask(const pixel_fill& fill) const {
+    Self filling = self();
+    filling.fill_ = fill;
+    return filling;
   }
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
+  [[nodiscard]] padding_mode mode() const noexcept { return mode_; }
 
-  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
-  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
-  [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
+ protected:
+  explicit framing(const pixel_fill& fill = 0, padding_mode mode = padding_mode::constant)
+      : fill_(fill), mode_(mode) {}
 
  private:
+  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+
+  pixel_fill fill_;
+  padding_mode mode_;
+};
+
+}  // namespace detail
+
+/// What `pad(...)` makes: a function for `map`.
+class pad_operation : public detail::framing<pad_operation> {
+ public:
+  pad_operation(const image_padding& padding, const pad_options& options)
+      : framing(options.fill, options.mode), padding_(padding) {}
+
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& /*input*/,
+                                                             rng& /*random*/) const noexcept {
+    return {-std::int64_t{padding_.left}, -std::int64_t{padding_.top}};
+  }
+  [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
   [[nodiscard]] image_size new_size(const image_size& input) const {
     return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,
                                std::uint64_t{input.height} + padding_.top + padding_.bottom);
   }
 
+ private:
   image_padding padding_;
-  pad_options options_;
 };
 
 /// Adds pixels on the sides of images: of a colour, or made of those at the edges. torchvision's `Pad`.
@@ -12913,45 +12842,24 @@ class crop_operation : public detail::moving_places<image_operation> {
 };
 
 /// What `center_crop(...)` makes: a function for `map`.
-class center_crop_operation : public detail::moving_places<image_operation> {
+class center_crop_operation : public detail::framing<center_crop_operation> {
  public:
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
   [[nodiscard]] std::string describe() const { return "center_crop" + detail::sides_text(size_); }
 
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size input = image.size();
-    return {image,
-            detail::centre_of(input.width, size_.width),
-            detail::centre_of(input.height, size_.height),
-            size_,
-            fill_,
-            padding_mode::constant,
-            c.scratch};
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input,
+                                                             rng& /*random*/) const noexcept {
+    return {detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height)};
   }
-  template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    const image_size input = places.size();
-    places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
-                size_);
-  }
-  [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
-    center_crop_operation filling = *this;
-    filling.fill_ = fill;
-    return filling;
-  }
-
-  [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
-  [[nodiscard]] padding_mode mode() const noexcept { return padding_mode::constant; }
+  [[nodiscard]] image_size new_size(const image_size& /*input*/) const noexcept { return size_; }
   [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
     return size_.width > input.width || size_.height > input.height;
   }
 
  private:
   image_size size_;
-  pixel_fill fill_ = 0;
 };
 
 /// What `random_crop` does before it crops.
@@ -12963,40 +12871,24 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
+class random_crop_operation : public detail::framing<random_crop_operation, detail::draws::random_numbers> {
  public:
   random_crop_operation(const image_size& size, const random_crop_options& options)
-      : size_(size), options_(options) {}
+      : framing(options.fill, options.mode),
+        size_(size),
+        padding_(options.padding),
+        pad_if_needed_(options.pad_if_needed) {}
 
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
-  [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
   [[nodiscard]] std::string describe() const { return "random_crop" + detail::sides_text(size_); }
-
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    rng random = c.random();
-    const auto [x, y] = choose(image.size(), random);
-    return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
-  }
-
-  template <class Places>
-  void follow(Places& places, rng& random) const {
-    const auto [x, y] = choose(places.size(), random);
-    places.crop(x, y, size_);
-  }
-  [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
-    random_crop_operation filling = *this;
-    filling.options_.fill = fill;
-    return filling;
-  }
 
   /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
   /// the padding. It depends on the size and the random numbers only.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input, rng& random) const {
-    std::uint64_t left = options_.padding.left, top = options_.padding.top;
-    std::uint64_t width = left + input.width + options_.padding.right;
-    std::uint64_t height = top + input.height + options_.padding.bottom;
-    if (options_.pad_if_needed) {
+    std::uint64_t left = padding_.left, top = padding_.top;
+    std::uint64_t width = left + input.width + padding_.right;
+    std::uint64_t height = top + input.height + padding_.bottom;
+    if (pad_if_needed_) {
       add_missing(left, width, size_.width);
       add_missing(top, height, size_.height);
     }
@@ -13009,11 +12901,9 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
             static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
   }
 
-  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
-  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
+  [[nodiscard]] image_size new_size(const image_size& /*input*/) const noexcept { return size_; }
   [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
-    const image_padding& around = options_.padding;
-    return around.left != 0 || around.top != 0 || around.right != 0 || around.bottom != 0 ||
+    return padding_.left != 0 || padding_.top != 0 || padding_.right != 0 || padding_.bottom != 0 ||
            size_.width > input.width || size_.height > input.height;
   }
 
@@ -13026,7 +12916,8 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
   }
 
   image_size size_;
-  random_crop_options options_;
+  image_padding padding_;
+  bool pad_if_needed_;
 };
 
 /// The rectangle of this size whose upper left corner is (x, y). torchvision's `functional.crop`, which fills
@@ -13082,28 +12973,25 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct image_operation_on_host_only : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation on images runs on the host only; write it in map<\"jpg\">(f) before batch, "
         "and in on_device flips, crops, pad, normalize, to_float, to_half, to_bfloat16 and to_chw");
   }
 };
 struct device_image_of_other_numbers : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: operations on images on a device get images of 8 bits, and this column has other "
         "numbers; leave normalize, to_float and to_half away before batch, and write them in "
         "on_device");
   }
 };
 struct device_image_of_uneven_column : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: operations on images on a device get images of one size, and this column is "
                   "ragged or padded; write resize(n) or a crop before batch, without a policy for the field");
   }
@@ -13494,9 +13382,9 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct copy_without_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pin_and_copy copies batches; write batch(n) before it");
   }
 };
 
@@ -13582,15 +13470,11 @@ class simulated {
 
     [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
     void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
-    /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
-    /// given bandwidth takes.
-    void start(transfer& t, std::span<const bytes_view> columns) {
-      start(t, columns, {}, detail::no_device_work{});
-    }
-    /// Does the work as soon as the copy is made.
-    template <class Work>
-    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
-               const Work& work) {
+    /// Copies immediately (this thread is the simulated copy engine), and then does the work; the copy counts
+    /// as done after the time that the given bandwidth takes.
+    template <class Work = detail::no_device_work>
+    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms = {},
+               const Work& work = {}) {
       const auto begin = std::max(clock::now(), link_free_);
       const std::size_t count = columns.size() + rooms.size();
       if (t.columns.size() < count) t.columns.resize(count);
@@ -13669,8 +13553,7 @@ class next_samples {
 
   /// Computes the first n, at most `maximum`: `source_of(i)` gives one. Returns how many there are: it stops
   /// before one for which that throws, and throws if that is the first.
-  template <class SourceOf>
-  std::size_t find(std::uint64_t n, SourceOf source_of) {
+  std::size_t find(std::uint64_t n, auto source_of) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n, maximum));
     std::size_t found = 0;
     try {
@@ -13849,8 +13732,7 @@ concept place_wanting = order_stage<S> && requires { requires S::wants_places; }
 
 namespace detail {
 /// The first position of an epoch that an order takes from a sample; searches the epoch.
-template <class Order>
-[[nodiscard]] std::optional<position> first_position(const Order& from, position sample) {
+[[nodiscard]] std::optional<position> first_position(const auto& from, position sample) {
   const auto bound = from.bind(sample.epoch);
   for (std::uint64_t at = 0; at < from.size(); ++at)
     if (bound(at).index == sample.index) return position{sample.epoch, at};
@@ -13888,8 +13770,7 @@ class bound_epochs {
     return bounds_[detail::to_size(at.epoch - first_)].pads(at.index);
   }
 
-  template <class Order>
-  void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
+  void rebind(const auto& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
     if (count > maximum) {
       throw error(errc::limit, {"a shuffle over ", count,
@@ -13925,8 +13806,7 @@ class bound_epoch {
   [[nodiscard]] position operator()(position at) const { return bound_(at.index); }
   [[nodiscard]] bool pads(position at) const { return bound_.pads(at.index); }
 
-  template <class Order>
-  void rebind(const Order& made, std::uint64_t first, std::uint64_t) {
+  void rebind(const auto& made, std::uint64_t first, std::uint64_t) {
     if (epoch_ == first && there_) return;
     there_ = false;
     bound_ = made.bind(first);
@@ -14785,8 +14665,7 @@ void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
   each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
 }
 
-template <class Stage>
-std::uint64_t stream_address_of(const Stage& stage) {
+std::uint64_t stream_address_of(const auto& stage) {
   if constexpr (requires { stage.stream_address(); })
     return stage.stream_address();
   else
@@ -15045,6 +14924,19 @@ PENSTOCK_INLINE std::string first_difference(std::span<const std::string> theirs
 /// by all workers of a run, and reads ranges of objects straight to where the caller wants them.
 namespace penstock::inline v0_1 {
 
+namespace detail {
+/// What `f` throws; null if that is nothing.
+template <class F>
+[[nodiscard]] std::exception_ptr thrown_by(F&& f) noexcept {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+}  // namespace detail
+
 /// The number of an object in a session: the place of its name in `storage.names()`.
 using object_id = std::uint32_t;
 
@@ -15113,14 +15005,11 @@ template <class S>
 ///                                   that names object and offset
 ///   traits                          `static constexpr session_traits`, unless the defaults hold
 /// A session may have more. Nobody calls these members but the functions in brackets, which do without them:
-///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws [`will_need`]
+///   will_need(id, offset, size)     a hint; never throws [`will_need`]
 ///   confirm(id)                     throws if bytes shown in place may not have been the object's [`confirm`]
-///   resident(id)                    whether an object's bytes are in memory, or seem to be, so that fetching them ahead
-///                                   would only make another copy; checks now and then, and otherwise costs almost
-///                                   nothing [`is_resident`]
-///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
-///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
-///                                   has both. After `version` or `expect`; sends nothing [`is_tagged`]
+///   resident(id)                    whether it is in memory: checks now and then, else costs almost nothing [`is_resident`]
+///   tagged(id)                      whether equal versions have equal bytes: called after `version` or `expect`, sends
+///                                   nothing [`is_tagged`]
 ///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
 ///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
 ///                                   nothing [`expect_version`]
@@ -15221,7 +15110,8 @@ void will_need(S& session, object_id id, std::uint64_t offset, std::uint64_t siz
   if constexpr (requires { session.will_need(id, offset, size); }) session.will_need(id, offset, size);
 }
 
-/// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
+/// Whether an object's bytes are in memory, or seem to be, so that fetching them ahead would only make
+/// another copy.
 template <storage_session S>
 [[nodiscard]] bool is_resident(S& session, object_id id) {
   if constexpr (requires { session.resident(id); })
@@ -15230,7 +15120,8 @@ template <storage_session S>
     return all_mapped<S>();
 }
 
-/// Whether an object's version is a tag of its bytes: if it is equal, so are they.
+/// Whether an object's version is a tag of its bytes: if it is equal, so are they, as with the ETags of
+/// object stores. A size and a time are no such tag: a file may be replaced by another one that has both.
 template <storage_session S>
 [[nodiscard]] bool is_tagged(const S& session, object_id id) {
   if constexpr (requires { session.tagged(id); })
@@ -15804,22 +15695,16 @@ struct storage_counters {
   std::uint64_t corrupt = 0;     ///< reads from a cache that did not match their checksums
   std::uint64_t uncached = 0;    ///< reads, and blocks, that a cache could not help with or keep
 
+  /// All of them; `held` is a state, and not a sum.
+  static constexpr std::array all = {
+      &storage_counters::requests, &storage_counters::bytes,      &storage_counters::slow_downs,
+      &storage_counters::retries,  &storage_counters::given_up,   &storage_counters::throttled,
+      &storage_counters::hedges,   &storage_counters::hedges_won, &storage_counters::held,
+      &storage_counters::hits,     &storage_counters::fetched,    &storage_counters::refetched,
+      &storage_counters::evicted,  &storage_counters::corrupt,    &storage_counters::uncached};
+
   storage_counters& operator+=(const storage_counters& other) noexcept {
-    requests += other.requests;
-    bytes += other.bytes;
-    slow_downs += other.slow_downs;
-    retries += other.retries;
-    given_up += other.given_up;
-    throttled += other.throttled;
-    hedges += other.hedges;
-    hedges_won += other.hedges_won;
-    held += other.held;
-    hits += other.hits;
-    fetched += other.fetched;
-    refetched += other.refetched;
-    evicted += other.evicted;
-    corrupt += other.corrupt;
-    uncached += other.uncached;
+    for (const auto one : all) this->*one += other.*one;
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;
@@ -15873,12 +15758,14 @@ struct session_report {
     return *this;
   }
   /// Adds what the session inside says: how many reads went to the store says the innermost one that counts
-  /// them.
+  /// them; of two limits the smaller one, of two oldest reads the older one.
   void add_inside(const session_report& inside) noexcept {
     storage_counters more = inside.counters;
     storage_counters& silent = inside.counted ? counters : more;
     silent.requests = silent.bytes = silent.slow_downs = 0;
     counters += more;
+    limit(inside.max_in_flight);
+    oldest = older_of(oldest, inside.oldest);
   }
   /// A second limit for the same reads.
   void limit(std::size_t reads) noexcept {
@@ -15938,8 +15825,7 @@ using scout_of = typename detail::scout_for<Reader>::type;
 
 /// A placeholder for the receiver of ranges, used to ask whether a reader reports them.
 struct any_range_sink {
-  template <class Session>
-  void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
+  void operator()(auto&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
 };
 
 /// Whether a reader has keys for its samples.
@@ -15995,8 +15881,7 @@ consteval reader_traits known_traits() {
 
 /// Tells a session that a range will be read soon.
 struct hint_sink {
-  template <class Session>
-  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
+  void operator()(auto& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
     penstock::will_need(session, object, offset, size);
   }
 };
@@ -16017,8 +15902,7 @@ template <class Reader>
 }
 
 /// The file of the sample at a position of the source; empty if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+[[nodiscard]] std::string url_of(const auto& reader, position at) {
   const detail::reader_place place{at};
   if constexpr (requires { reader.url(place); })
     return std::string(reader.url(place));
@@ -16027,8 +15911,7 @@ template <class Reader>
 }
 
 /// The average number of bytes per sample; 0 if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::uint64_t bytes_per_sample_of(const Reader& reader) {
+[[nodiscard]] std::uint64_t bytes_per_sample_of(const auto& reader) {
   if constexpr (requires {
                   { reader.bytes_per_sample() } -> std::same_as<std::uint64_t>;
                 })
@@ -16038,8 +15921,7 @@ template <class Reader>
 }
 
 /// What the plans of a reader that joins plans keep in memory.
-template <class Reader>
-[[nodiscard]] kept_counters kept_of(const Reader& reader) {
+[[nodiscard]] kept_counters kept_of(const auto& reader) {
   if constexpr (requires {
                   { reader.kept() } -> std::same_as<kept_counters>;
                 })
@@ -16050,14 +15932,12 @@ template <class Reader>
 
 /// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see
 /// `background_session`.
-template <class Reader>
-void cancel_reads_of(const Reader& reader) noexcept {
+void cancel_reads_of(const auto& reader) noexcept {
   if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
 }
 
 /// Opens what the ranges of these samples need, several objects at a time, unless everything is open.
-template <class Reader>
-void get_ready(const Reader& reader, std::span<const position> samples) {
+void get_ready(const auto& reader, std::span<const position> samples) {
   if constexpr (requires { reader.is_ready(); })
     if (!reader.is_ready()) reader.get_ready(samples);
 }
@@ -16210,8 +16090,7 @@ struct failure_mark {
 };
 
 /// The node of the source in a chain, or its worker in the chain's.
-template <class T>
-auto& innermost(T& all) noexcept {
+auto& innermost(auto& all) noexcept {
   if constexpr (requires { all.up; })
     return innermost(all.up);
   else
@@ -16219,10 +16098,7 @@ auto& innermost(T& all) noexcept {
 }
 
 /// The root at the bottom of a worker.
-template <class W>
-worker_root& root_of(W& w) noexcept {
-  return innermost(w).root;
-}
+worker_root& root_of(auto& w) noexcept { return innermost(w).root; }
 
 }  // namespace detail
 
@@ -17707,82 +17583,79 @@ class gray_image : public row_image<gray_image<I, Out>, I, Out> {
   }
 };
 
-template <std::size_t Channels>
-void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
-  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
+/// Blends a pixel with its gray value.
+struct saturation_change {
+  blend_tables blend;
+
+  saturation_change(double factor, image_scratch& scratch) : blend(make_blend(scratch, factor)) {}
+  void operator()(const std::uint8_t* from, std::uint8_t* to) const noexcept {
     const std::uint8_t gray = luma(from);
     for (std::size_t c = 0; c < 3; ++c) to[c] = blend(from[c], gray);
-    if constexpr (Channels == 4) to[3] = from[3];
   }
-}
-/// Turns the hue of one pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
-inline void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept {
-  // Each line is one operation of torchvision's, so that each result is rounded as there.
-  const float r = static_cast<float>(from[0]) / 255.0f;
-  const float g = static_cast<float>(from[1]) / 255.0f;
-  const float b = static_cast<float>(from[2]) / 255.0f;
-  const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
-  const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
-  const bool gray = maximum == least;
-  const float range = maximum - least;
-  const float s = rounded(range / (gray ? 1.0f : maximum));
-  const float divisor = gray ? 1.0f : range;
-  const float rc = rounded((maximum - r) / divisor);
-  const float gc = rounded((maximum - g) / divisor);
-  const float bc = rounded((maximum - b) / divisor);
-  float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
-  h = rounded(h / 6.0f) + 1.0f;
-  h -= static_cast<float>(static_cast<int>(h));
-  h += by;
-  h -= static_cast<float>(static_cast<int>(h));
-  if (h < 0.0f) h += 1.0f;
-
-  const float six = rounded(h * 6.0f);
-  const int sector = static_cast<int>(six);
-  const float f = six - static_cast<float>(sector);
-  const float v = maximum;
-  const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
-  const float p = clamped(v * (1.0f - s));
-  const float q = clamped(v * (1.0f - rounded(s * f)));
-  const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
-  const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
-  const int i = sector % 6;
-  to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
-  to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
-  to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
-}
-template <std::size_t Channels>
-void hue_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, float by) {
-  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
-    turn_hue(from, to, by);
-    if constexpr (Channels == 4) to[3] = from[3];
-  }
-}
-
-template <byte_image I>
-class saturated_image : public row_image<saturated_image<I>, I> {
- public:
-  saturated_image(const I& image, double factor, image_scratch& scratch)
-      : row_image<saturated_image, I>(image, scratch, true), blend_(make_blend(scratch, factor)) {}
-  void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
-    saturate_row<I::channels>(from, to, width, blend_);
-  }
-
- private:
-  blend_tables blend_;
 };
 
-template <byte_image I>
-class hued_image : public row_image<hued_image<I>, I> {
+/// Turns the hue of a pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
+struct hue_change {
+  float by;
+
+  hue_change(double turn, image_scratch&) noexcept : by(static_cast<float>(turn)) {}
+  void operator()(const std::uint8_t* from, std::uint8_t* to) const noexcept {
+    // Each line is one operation of torchvision's, so that each result is rounded as there.
+    const float r = static_cast<float>(from[0]) / 255.0f;
+    const float g = static_cast<float>(from[1]) / 255.0f;
+    const float b = static_cast<float>(from[2]) / 255.0f;
+    const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
+    const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+    const bool gray = maximum == least;
+    const float range = maximum - least;
+    const float s = rounded(range / (gray ? 1.0f : maximum));
+    const float divisor = gray ? 1.0f : range;
+    const float rc = rounded((maximum - r) / divisor);
+    const float gc = rounded((maximum - g) / divisor);
+    const float bc = rounded((maximum - b) / divisor);
+    float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
+    h = rounded(h / 6.0f) + 1.0f;
+    h -= static_cast<float>(static_cast<int>(h));
+    h += by;
+    h -= static_cast<float>(static_cast<int>(h));
+    if (h < 0.0f) h += 1.0f;
+
+    const float six = rounded(h * 6.0f);
+    const int sector = static_cast<int>(six);
+    const float f = six - static_cast<float>(sector);
+    const float v = maximum;
+    const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
+    const float p = clamped(v * (1.0f - s));
+    const float q = clamped(v * (1.0f - rounded(s * f)));
+    const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
+    const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
+    const int i = sector % 6;
+    to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
+    to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
+    to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
+  }
+};
+
+template <std::size_t Channels, class Change>
+void recolour_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const Change& change) {
+  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
+    change(from, to);
+    if constexpr (Channels == 4) to[3] = from[3];
+  }
+}
+
+/// An image of which each pixel has other colours.
+template <byte_image I, class Change>
+class recoloured_image : public row_image<recoloured_image<I, Change>, I> {
  public:
-  hued_image(const I& image, double by, image_scratch& scratch)
-      : row_image<hued_image, I>(image, scratch, true), by_(static_cast<float>(by)) {}
+  recoloured_image(const I& image, double by, image_scratch& scratch)
+      : row_image<recoloured_image, I>(image, scratch, true), change_(by, scratch) {}
   void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
-    hue_row<I::channels>(from, to, width, by_);
+    recolour_row<I::channels>(from, to, width, change_);
   }
 
  private:
-  float by_;
+  Change change_;
 };
 
 enum class color_step : std::uint8_t { brightness, contrast, saturation, hue };
@@ -17840,15 +17713,15 @@ class jittered_image : public image_over<jittered_image<I>, I> {
         }
       });
     } else if constexpr (I::channels >= 3) {
-      if (step.kind == color_step::saturation) {
-        const blend_tables blend = make_blend(*this->scratch_, step.factor);
+      const auto recolour = [&]<class Change>(const Change& change) {
         rows([&](const std::uint8_t* in, std::uint8_t* out) {
-          saturate_row<I::channels>(in, out, width, blend);
+          recolour_row<I::channels>(in, out, width, change);
         });
-      } else {
-        const auto by = static_cast<float>(step.factor);
-        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<I::channels>(in, out, width, by); });
-      }
+      };
+      if (step.kind == color_step::saturation)
+        recolour(saturation_change(step.factor, *this->scratch_));
+      else
+        recolour(hue_change(step.factor, *this->scratch_));
     }
   }
 
@@ -17891,8 +17764,8 @@ class random_grayscale_operation
 };
 
 namespace detail {
-/// Changes the colours of images by a number, as `Changed<I>` does.
-template <template <class> class Changed>
+/// Changes the colours of images by a number.
+template <class Change>
 class color_operation : public keeping_places<byte_operation> {
  public:
   template <byte_image I>
@@ -17900,7 +17773,7 @@ class color_operation : public keeping_places<byte_operation> {
     if constexpr (I::channels == 1)
       return I(image);
     else
-      return Changed<I>(image, by_, c.scratch);
+      return recoloured_image<I, Change>(image, by_, c.scratch);
   }
 
  protected:
@@ -17911,14 +17784,14 @@ class color_operation : public keeping_places<byte_operation> {
 };
 }  // namespace detail
 
-class saturation_operation : public detail::color_operation<detail::saturated_image> {
+class saturation_operation : public detail::color_operation<detail::saturation_change> {
  public:
   explicit saturation_operation(double factor) : color_operation(factor) {
     detail::check_range("saturation", "the factor", factor, 0, 1e6);
   }
 };
 
-class hue_operation : public detail::color_operation<detail::hued_image> {
+class hue_operation : public detail::color_operation<detail::hue_change> {
  public:
   explicit hue_operation(double turn) : color_operation(turn) {
     detail::check_range("hue", "the turn", turn, -0.5, 0.5);
@@ -18416,7 +18289,7 @@ void use_augmented(const augmentation_step& step, const warp_options& warping,
       return look_up(brightness_table{1 + step.magnitude});
     case augmentation::color:
       if constexpr (Channels >= 3)
-        return use(saturated_image<source>(image, 1 + step.magnitude, scratch));
+        return use(recoloured_image<source, saturation_change>(image, 1 + step.magnitude, scratch));
       else
         return use(image);
     case augmentation::contrast:
@@ -18874,19 +18747,17 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct places_of_other : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: as_boxes and as_points are for fields of numbers, such as arrays of shape "
                   "(n, 4) and (n, 2), and the field is none; decode or map it first");
   }
 };
 
 struct mask_of_many_bits : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a mask that is resized has 8 bits, and this one has other numbers; decode it with "
         "png_as<gray8>");
   }
@@ -19132,14 +19003,8 @@ class erased_image : public image_over<erased_image<I>, I> {
   /// The rectangle that is painted; empty if there is none.
   [[nodiscard]] image_part box() const noexcept { return painted_.box; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const view_type pixels = this->image_.read(part);
-    if (detail::common_part(part, painted_.box).width == 0) return pixels;
-    value_type* const own =
-        room_for<value_type>(this->memory().pixels, std::size_t{part.width} * part.height * I::channels);
-    const destination<value_type> into = this->dense_destination(own, part);
-    copy_pixels(pixels, into);
-    painted_.paint(part, own, into.strides());
-    return {own, part.size()};
+    if (detail::common_part(part, painted_.box).width == 0) return this->image_.read(part);
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
     this->image_.draw(part, into);
@@ -20521,22 +20386,6 @@ class affine_operation : public detail::moving_places<image_operation, detail::d
 
 namespace penstock::inline v0_1::detail {
 
-#if defined(__SIZEOF_INT128__)
-/// The upper half of the 128-bit product.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  __extension__ using wide = unsigned __int128;
-  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
-}
-#else
-/// The upper half of the 128-bit product, from four products of halves.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
-  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
-  return a1 * b1 + (middle >> 32) + (other >> 32);
-}
-#endif
-
 /// Division by a constant divisor without the division instruction: multiplies by the reciprocal and corrects
 /// by one. Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the
 /// quotient or one less.
@@ -21661,8 +21510,7 @@ struct state {
 
 namespace detail {
 
-template <class S, class F>
-void for_each_state_number(S& s, F f) {
+void for_each_state_number(auto& s, auto f) {
   f("penstock_state", s.version);
   f("dataset", s.dataset);
   f("sequence", s.sequence);
@@ -22318,8 +22166,7 @@ class bit_set {
   }
 
   /// Calls `f(first, count)` for each run of neighbours, in order.
-  template <class F>
-  void for_each_run(F f) const {
+  void for_each_run(auto f) const {
     std::uint64_t begin = 0, length = 0;
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if (words_[i] == 0 && length == 0) continue;
@@ -22516,8 +22363,7 @@ namespace detail {
 
 /// For batches without a fixed number of samples: calls `f(first, ordinals)`, in pieces, with the
 /// ordinals of the samples that all ranks received in an epoch, up to the state if it is in that epoch.
-template <class F>
-void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, F f) {
+void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, auto f) {
   std::vector<std::uint64_t> ordinals;
   const any_epoch_cut any = plan.uneven.on(where.world, 0).bind(epoch);
   const bool last = epoch == where.epoch;
@@ -22543,8 +22389,7 @@ void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& wh
 }
 
 /// Reports the runs of all samples delivered before a state.
-template <class Found>
-void visit_consumed(plan_view plan, const state& where, Found& found) {
+void visit_consumed(plan_view plan, const state& where, auto& found) {
   const cut& c = plan.mine;
   const std::uint64_t last_epoch = where.epoch;
   if (plan.samples == 0) return;
@@ -22979,14 +22824,12 @@ class block_pool {
     return made;
   }
   void give_back(block* b) noexcept;
-  template <class See>
-  void see_free(See see) {
+  void see_free(auto see) {
     const std::lock_guard guard(lock_);
     for (block* const one : free_) see(*one);
   }
   /// Passes to `see` the free blocks that would be taken last: as many as there are blocks beyond `wanted`.
-  template <class See>
-  void see_surplus(std::size_t wanted, See see) {
+  void see_surplus(std::size_t wanted, auto see) {
     const std::lock_guard guard(lock_);
     const std::size_t surplus = all_.size() > wanted ? all_.size() - wanted : 0;
     for (std::size_t i = 0; i < surplus && i < free_.size(); ++i) see(*free_[i]);
@@ -23165,8 +23008,7 @@ class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
   /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
-  template <class Session>
-  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
+  flexible_values(auto& session, memory_account& account, collation how, std::size_t element_bytes,
                   std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false)
       : memory_(session, account),
         account_(&account),
@@ -23809,16 +23651,14 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Whether a value has this shape; where possible, without evaluating it.
-template <class V>
-bool has_shape(const V& v, const extents& shape) {
+bool has_shape(const auto& v, const extents& shape) {
   if constexpr (requires { v.shape(); })
     return v.shape() == shape;
   else
     return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
 }
 
-template <class V>
-extents value_shape(const V& v) {
+extents value_shape(const auto& v) {
   if constexpr (requires { v.shape(); })
     return v.shape();
   else
@@ -24029,8 +23869,7 @@ class flexible_column : public flexible_values {
   }
 
  private:
-  template <class U>
-  static void write_at(T* into, const U& value, const extents& shape, memory_space space) {
+  static void write_at(T* into, const auto& value, const extents& shape, memory_space space) {
     if constexpr (detail::arranges<order>)
       detail::write_arranged<order>(value, into, shape, space);
     else
@@ -24275,8 +24114,7 @@ class column_set {
  private:
   static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
-  template <class F>
-  void each(F f) {
+  void each(auto f) {
     columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }
 
@@ -24749,7 +24587,8 @@ template <fixed_string Name, any_batch B>
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   if constexpr (any_record<element> && !found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<element>::type>{});
   else
     static_assert(found,
                   "penstock: get<name> is for a field, and the samples of this batch are no records and have "
@@ -24769,7 +24608,8 @@ template <fixed_string Name, any_batch B>
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   if constexpr (any_record<element> && !found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<element>::type>{});
   else
     static_assert(
         found,
@@ -24787,7 +24627,8 @@ template <fixed_string Name, any_batch B>
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   if constexpr (any_record<element> && !found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<element>::type>{});
   else
     static_assert(found,
                   "penstock: device_view<name> is for a field, and the samples of this batch are no records "
@@ -24909,35 +24750,16 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before) {
   const auto lessen = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
-  lessen(now.samples, before.samples);
-  lessen(now.bytes, before.bytes);
-  lessen(now.batches, before.batches);
-  lessen(now.skipped, before.skipped);
-  lessen(now.replaced, before.replaced);
-  lessen(now.warnings, before.warnings);
-  lessen(now.storage.requests, before.storage.requests);
-  lessen(now.storage.bytes, before.storage.bytes);
-  lessen(now.storage.slow_downs, before.storage.slow_downs);
-  lessen(now.storage.retries, before.storage.retries);
-  lessen(now.storage.given_up, before.storage.given_up);
-  lessen(now.storage.throttled, before.storage.throttled);
-  lessen(now.storage.hedges, before.storage.hedges);
-  lessen(now.storage.hedges_won, before.storage.hedges_won);
-  lessen(now.storage.hits, before.storage.hits);
-  lessen(now.storage.fetched, before.storage.fetched);
-  lessen(now.storage.refetched, before.storage.refetched);
-  lessen(now.storage.evicted, before.storage.evicted);
-  lessen(now.storage.corrupt, before.storage.corrupt);
-  lessen(now.storage.uncached, before.storage.uncached);
+  using c = run_counters;
+  for (const auto one : {&c::samples, &c::bytes, &c::batches, &c::skipped, &c::replaced, &c::warnings})
+    lessen(now.*one, before.*one);
+  for (const auto one : {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds,
+                         &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
+    lessen(now.*one, before.*one);
+  for (const auto one : storage_counters::all)
+    if (one != &storage_counters::held) lessen(now.storage.*one, before.storage.*one);
   lessen(now.kept.hits, before.kept.hits);
   lessen(now.kept.uncached, before.kept.uncached);
-  lessen(now.seconds, before.seconds);
-  lessen(now.worker_seconds, before.worker_seconds);
-  lessen(now.stall_seconds, before.stall_seconds);
-  lessen(now.worker_busy_seconds, before.worker_busy_seconds);
-  lessen(now.waiting_for_room, before.waiting_for_room);
-  lessen(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
-  lessen(now.waiting_for_input, before.waiting_for_input);
   for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
     lessen(now.stages[i].samples, before.stages[i].samples);
     lessen(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
@@ -24962,16 +24784,6 @@ class bad_ledger {
   /// Opens a file, creating it if necessary; an empty name opens nothing. An unfinished last line is
   /// terminated first.
   explicit bad_ledger(std::string path);
-  bad_ledger(bad_ledger&& other) noexcept
-      : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-  bad_ledger& operator=(bad_ledger&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~bad_ledger() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
 
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
   /// Appends a line and flushes it to the system.
@@ -24981,7 +24793,7 @@ class bad_ledger {
   [[noreturn]] void fail(std::string_view what);
 
   std::string path_;
-  std::FILE* file_ = nullptr;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
 };
 
 /// Where a sample comes from, for a ledger; unknown parts are left out.
@@ -25111,17 +24923,18 @@ PENSTOCK_INLINE std::string ledger_name(std::string name, std::uint64_t rank, st
 
 PENSTOCK_INLINE bad_ledger::bad_ledger(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  file_ = std::fopen(path_.c_str(), "ab+");
-  if (file_ == nullptr) fail("cannot be opened");
-  if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 && std::fseek(file_, -1, SEEK_END) == 0) {
-    const int last = std::fgetc(file_);
-    std::fseek(file_, 0, SEEK_END);
+  std::FILE* const file = std::fopen(path_.c_str(), "ab+");
+  if (file == nullptr) fail("cannot be opened");
+  file_.reset(file);
+  if (std::fseek(file, 0, SEEK_END) == 0 && std::ftell(file) > 0 && std::fseek(file, -1, SEEK_END) == 0) {
+    const int last = std::fgetc(file);
+    std::fseek(file, 0, SEEK_END);
     if (last != '\n' && last != EOF) write("");
   }
 }
 PENSTOCK_INLINE void bad_ledger::write(std::string line) {
   line += '\n';
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
     fail("cannot be written");
 }
 PENSTOCK_INLINE void bad_ledger::fail(std::string_view what) {
@@ -25609,8 +25422,7 @@ class ring {
   /// A worker's main loop: takes grains until the ring is stopped. Calls `work.evaluate(s, grain)` and, once
   /// per block, `work.finish(s)`; both must not throw. Calls `work.waiting(true)` and `work.waiting(false)`
   /// around a wait for room; in `work.rest()` the worker holds no ticket and may wait as long as it likes.
-  template <class Work>
-  void serve(Work& work) noexcept {
+  void serve(auto& work) noexcept {
     while (true) {
       work.rest();
       if (stopped()) return;
@@ -25630,8 +25442,7 @@ class ring {
   }
 
   /// Consumer without workers: evaluates block s itself.
-  template <class Work>
-  void serve_here(Work& work, std::uint64_t s) noexcept {
+  void serve_here(auto& work, std::uint64_t s) noexcept {
     slot& block = slots_[s % blocks_];
     for (std::uint64_t grain = 0; grain < grains_; ++grain) {
       work.evaluate(s, grain);
@@ -25656,8 +25467,7 @@ class ring {
 
   [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
 
-  template <class Work>
-  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+  void finish_grain(auto& work, slot& block, std::uint64_t s) noexcept {
     if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
     block.done.store(0, std::memory_order_relaxed);
     work.finish(s);
@@ -26000,10 +25810,9 @@ class serial_front {
   /// the run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
   /// called inside a handler when the source throws after n samples; `waited(ns)` reports how long the
   /// chunk's turn took to come.
-  template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t maximum, bool abandoned,
-                                const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
-                                Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
+                                const auto& r, std::uint64_t& count, bool& ended, auto failed, auto waited,
+                                std::vector<std::uint64_t>* after = nullptr) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_mark);
     const std::uint64_t begin = detail::now_ns();
     while (true) {
@@ -27337,8 +27146,7 @@ class engine_shell {
   }
   /// Drops what was opened and restarts where `move(feed&)` puts the feed; over a forward source, at the
   /// position `front`, which a front has saved.
-  template <class Move>
-  void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
+  void reposition(auto&& move, std::span<const std::uint64_t> front = {}) {
     drop_opened();
     try {
       move(leading_);
@@ -27491,13 +27299,11 @@ PENSTOCK_INLINE void waiting_reads::stop() noexcept {
 
 PENSTOCK_INLINE std::exception_ptr read_cancelled(const read_request& request,
                                                   std::span<const std::string> names) noexcept {
-  try {
+  return thrown_by([&] {
     throw error(errc::stopped, "the read was cancelled")
         .in_file(request.object < names.size() ? names[request.object] : "")
         .at_offset(request.offset);
-  } catch (...) {  // perhaps there was no memory for the message
-    return std::current_exception();
-  }
+  });
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -27556,12 +27362,7 @@ PENSTOCK_INLINE threaded_reads::~threaded_reads() {
 
 PENSTOCK_INLINE void threaded_reads::read_many(std::span<const read_request> requests,
                                                read_listener listener) noexcept {
-  std::exception_ptr failed;
-  try {
-    begin(requests, listener);
-  } catch (...) {
-    failed = std::current_exception();
-  }
+  const std::exception_ptr failed = detail::thrown_by([&] { begin(requests, listener); });
   changed_.notify_all();
   if (failed)
     for (const read_request& request : requests) listener.done(listener.self, request.tag, failed);
@@ -27588,13 +27389,8 @@ PENSTOCK_INLINE void threaded_reads::cancel() noexcept {
 
 PENSTOCK_INLINE void threaded_reads::finish(const detail::waiting_read& one) const noexcept {
   if (one.stopped) return one.tell(detail::read_cancelled(one.request, names_));
-  std::exception_ptr failed;
-  try {
-    session_.read(one.request.object, one.request.offset, one.request.into);
-  } catch (...) {
-    failed = std::current_exception();
-  }
-  one.tell(std::move(failed));
+  one.tell(
+      detail::thrown_by([&] { session_.read(one.request.object, one.request.offset, one.request.into); }));
 }
 
 PENSTOCK_INLINE void threaded_reads::work() noexcept {
@@ -29992,8 +29788,7 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
   static constexpr std::uint32_t pieces = 1u << 30;
 
-  template <class F>
-  void or_fail(F f) {
+  void or_fail(auto f) {
     try {
       f();
     } catch (...) {
@@ -31030,8 +30825,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] session_type& device_session() noexcept { return this->device_; }
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return this->reader_; }
   /// Calls `f` with the reader, of a forward source too.
-  template <class F>
-  void with_reader(F&& f) const {
+  void with_reader(auto&& f) const {
     if constexpr (parts::forward)
       f(front_.reader());
     else if (reader().has_value())
@@ -31060,8 +30854,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   };
 
   /// Does some work on a block, and adds to it what the stages warned of meanwhile.
-  template <class Work>
-  static std::uint64_t noting_warnings(const plan_worker& w, block& b, Work work) noexcept {
+  static std::uint64_t noting_warnings(const plan_worker& w, block& b, auto work) noexcept {
     if constexpr (!can_warn<typename chain_type::worker>()) return work();
     const std::uint64_t before = warnings_of(w.scratch), made = work();
     if (const std::uint64_t more = warnings_of(w.scratch) - before; more != 0)
@@ -31164,8 +30957,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       if (!is_kept_in(evaluator_.chain(), source)) hint(*this->reader_, source, ahead_.scout);
     }
   }
-  template <class List>
-  void list_all(const placement& samples, asking& at, List& into) {
+  void list_all(const placement& samples, asking& at, auto& into) {
     samples.bind(orders(), at.bound);
     at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
@@ -31841,20 +31633,16 @@ PENSTOCK_INLINE void refuse_no_value(const std::exception_ptr& failure) {
 /// The ranges that a loop over a run iterates over. They all refer to the run.
 namespace penstock::inline v0_1::mistakes {
 
-struct temporary_run {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
+struct temporary_run : about_expression {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: rest() or epoch() of a temporary run; give the run a name: auto run = plan.open();");
   }
 };
-struct epoch_is_no_batch {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+struct epoch_is_no_batch : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: run.epochs(n) gives epochs, and this is one of them, not a batch; write "
                   "for (auto epoch : run.epochs(n)) for (auto&& b : epoch)");
   }
@@ -31920,19 +31708,19 @@ class run_epoch {
   /// A mistake: a batch has a size, values and fields, an epoch has not.
   template <class Self = run_epoch>
   [[nodiscard]] ill_formed::batch size() const {
-    mistakes::epoch_is_no_batch::explain<Self>();
+    mistakes::epoch_is_no_batch::explain(std::type_identity<Self>{});
     return {};
   }
   /// A mistake, as `size`.
   template <class Self = run_epoch>
   [[nodiscard]] ill_formed::view values() const {
-    mistakes::epoch_is_no_batch::explain<Self>();
+    mistakes::epoch_is_no_batch::explain(std::type_identity<Self>{});
     return {};
   }
   /// A mistake, as `size`.
   template <class Index>
   [[nodiscard]] ill_formed::view operator[](const Index&) const {
-    mistakes::epoch_is_no_batch::explain<Index>();
+    mistakes::epoch_is_no_batch::explain(std::type_identity<Index>{});
     return {};
   }
 
@@ -31989,7 +31777,7 @@ namespace penstock::inline v0_1 {
 /// A mistake: an epoch has no fields.
 template <fixed_string Name, class Run>
 [[nodiscard]] ill_formed::view get(const detail::run_epoch<Run>&) {
-  mistakes::epoch_is_no_batch::explain<Run>();
+  mistakes::epoch_is_no_batch::explain(std::type_identity<Run>{});
   return {};
 }
 
@@ -32116,12 +31904,12 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    mistakes::temporary_run::explain<T>();
+    mistakes::temporary_run::explain(std::type_identity<T>{});
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    mistakes::temporary_run::explain<T>();
+    mistakes::temporary_run::explain(std::type_identity<T>{});
     return {this, 0};
   }
 
@@ -32840,6 +32628,11 @@ namespace detail {
 /// A 64-bit hash of bytes, in four lanes so that it keeps up with memory. It detects accidents, not attacks.
 [[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
 
+/// Writes the head of a file of ours: eight letters, the version, the head's own size, numbers, zeros, and
+/// last the checksum of all that.
+void store_head(mutable_bytes to, std::string_view magic, std::uint32_t version,
+                std::initializer_list<std::uint64_t> numbers) noexcept;
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -32892,6 +32685,21 @@ PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
   return sum;
 }
 
+PENSTOCK_INLINE void store_head(mutable_bytes to, std::string_view magic, std::uint32_t version,
+                                std::initializer_list<std::uint64_t> numbers) noexcept {
+  const std::size_t end = to.size() - 8;
+  std::memset(to.data(), 0, end);
+  std::memcpy(to.data(), magic.data(), magic.size());
+  store_little<std::uint32_t>(to.data() + 8, version);
+  store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(to.size()));
+  std::byte* field = to.data() + 16;
+  for (const std::uint64_t value : numbers) {
+    store_little<std::uint64_t>(field, value);
+    field += 8;
+  }
+  store_little<std::uint64_t>(to.data() + end, checksum(to.first(end)));
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/files/values_file.ipp
@@ -32901,16 +32709,8 @@ namespace detail {
 
 PENSTOCK_INLINE std::array<std::byte, values_header::size> values_header::bytes() const noexcept {
   std::array<std::byte, size> to{};
-  std::memcpy(to.data(), magic.data(), magic.size());
-  store_little<std::uint32_t>(to.data() + 8, version);
-  store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
-  store_little<std::uint32_t>(to.data() + 16, static_cast<std::uint32_t>(kind));
-  std::byte* field = to.data() + 24;
-  for (const std::uint64_t value : {dataset, samples, name_bytes, texts, text_bytes, content}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to.data() + size - 8, checksum({to.data(), size - 8}));
+  store_head(to, magic, version,
+             {static_cast<std::uint64_t>(kind), dataset, samples, name_bytes, texts, text_bytes, content});
   return to;
 }
 
@@ -33169,35 +32969,9 @@ template <derived_value T>
 
 }  // namespace penstock::inline v0_1
 
-namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/values_lock.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The right to make one file, which one thread of one process on the machine holds at a time. The lock
-/// ends with the process, however that ends. The file is renamed into place, so a file system without locks
-/// costs duplicate work and nothing else.
-class making_lock : unmovable {
- public:
-  /// Waits for the others.
-  explicit making_lock(const std::string& path);
-  ~making_lock();
-
- private:
-  [[nodiscard]] bool still_there() const noexcept;
-
-  std::string lock_;
-  owned_descriptor opened_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/files/unpacked_copy.hpp
 
-/// Unpacked copies of packed files, each with a record of what it is a copy of.
+/// Unpacked copies of packed files, each with a record of what it is a copy of, and the right to make a file.
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -33244,7 +33018,6 @@ struct packed_state {
   object_version version;
 };
 /// Whether `copy` exists, is unchanged, and was made from this state of the packed file.
-[[nodiscard]] bool copy_is_current(int record, const std::string& copy, const packed_state& packed);
 [[nodiscard]] bool copy_is_current(const std::string& copy, const packed_state& packed);
 
 /// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
@@ -33265,6 +33038,22 @@ class copy_lock {
   [[nodiscard]] static error failure(std::string_view doing, const std::string& path);
 
   std::string copy_;
+  owned_descriptor opened_;
+};
+
+/// The right to make one file, which one thread of one process on the machine holds at a time. The lock
+/// ends with the process, however that ends. The file is renamed into place, so a file system without locks
+/// costs duplicate work and nothing else.
+class making_lock : unmovable {
+ public:
+  /// Waits for the others.
+  explicit making_lock(const std::string& path);
+  ~making_lock();
+
+ private:
+  [[nodiscard]] bool still_there() const noexcept;
+
+  std::string lock_;
   owned_descriptor opened_;
 };
 
@@ -33299,15 +33088,7 @@ PENSTOCK_INLINE std::uint64_t ends_of_file(const std::string& path) noexcept {
 
 PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() const noexcept {
   std::array<std::byte, size> to{};
-  std::memcpy(to.data(), magic.data(), magic.size());
-  store_little<std::uint32_t>(to.data() + 8, version);
-  store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
-  store_little<std::uint64_t>(to.data() + 16, packed.size);
-  store_little<std::uint64_t>(to.data() + 24, packed.stamp);
-  store_little<std::uint64_t>(to.data() + 32, copy.size);
-  store_little<std::uint64_t>(to.data() + 40, copy.stamp);
-  store_little<std::uint64_t>(to.data() + 48, ends);
-  store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
+  store_head(to, magic, version, {packed.size, packed.stamp, copy.size, copy.stamp, ends});
   return to;
 }
 
@@ -33411,14 +33192,6 @@ PENSTOCK_INLINE error copy_lock::failure(std::string_view doing, const std::stri
                 "; name a writable folder in unpacked_options::folder"})
       .in_file(path);
 }
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/values_lock.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 PENSTOCK_INLINE making_lock::making_lock(const std::string& path) : lock_(path + ".lock") {
   do {
@@ -33611,9 +33384,8 @@ template <derived_value T, class Plan>
 }
 
 /// Loads the existing index, or builds one.
-template <class Values>
 [[nodiscard]] found_index found_or_made(const wanted_index& wanted, const derive_options& options,
-                                        const Values& values) {
+                                        const auto& values) {
   found_index found = find_index(wanted, options);
   if (!found.file) {
     const derived_from origin = found.origin;
@@ -33745,8 +33517,7 @@ template <class F>
 }
 
 /// Calls use(f) for each function of a stage, or of a chain of them.
-template <class Part, class Use>
-void each_function(const Part& part, const Use& use) {
+void each_function(const auto& part, const auto& use) {
   if constexpr (requires { part.functions; })
     std::apply([&](const auto&... each) { (use(each), ...); }, part.functions);
   else if constexpr (requires { part.function; })
@@ -33758,8 +33529,7 @@ void each_function(const Part& part, const Use& use) {
 }
 
 /// The functions of a stage: "resize(224), a function"; empty if none of them has a name.
-template <class Stage>
-[[nodiscard]] std::string functions_text(const Stage& stage) {
+[[nodiscard]] std::string functions_text(const auto& stage) {
   std::string made;
   if constexpr (
       requires { stage.function; } || requires { stage.functions; }) {
@@ -34068,20 +33838,14 @@ PENSTOCK_INLINE std::optional<bad_entry> bad_entry_from(std::string_view line) {
 PENSTOCK_INLINE bad_entries read_bad_ledger(const std::string& path) {
   std::string text;
   {
-    std::FILE* const in = std::fopen(path.c_str(), "rb");
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(path.c_str(), "rb"), std::fclose);
     if (in == nullptr)
       throw error(errc::io, "this ledger of bad samples cannot be opened; check its name").in_file(path);
     char piece[1 << 14];
-    bool failed = false;
-    try {
-      for (std::size_t got = 0; (got = std::fread(piece, 1, sizeof piece, in)) != 0;) text.append(piece, got);
-      failed = std::ferror(in) != 0;
-    } catch (...) {
-      std::fclose(in);
-      throw;
-    }
-    std::fclose(in);
-    if (failed) throw error(errc::io, "this ledger of bad samples cannot be read").in_file(path);
+    for (std::size_t got = 0; (got = std::fread(piece, 1, sizeof piece, in.get())) != 0;)
+      text.append(piece, got);
+    if (std::ferror(in.get()) != 0)
+      throw error(errc::io, "this ledger of bad samples cannot be read").in_file(path);
   }
   bad_entries found;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -34172,8 +33936,7 @@ template <class Source, class... Stages>
 
 /// The result as text for people: counts, then ranks, then shards, named by `shard_name(number)`, then
 /// violations.
-template <class ShardName>
-[[nodiscard]] std::string to_string(const ledger_proof& p, const ShardName& shard_name) {
+[[nodiscard]] std::string to_string(const ledger_proof& p, const auto& shard_name) {
   const auto words = [](const ledger_proof::counts& c) {
     return detail::text({c.skipped, " skipped, ", c.replaced, " replaced"});
   };
@@ -34372,11 +34135,6 @@ constexpr std::string_view dtype_name() {
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
-[[nodiscard]] inline std::string number_text(double value) {
-  char digits[40];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
-
 template <class T>
 [[nodiscard]] std::string number_text(T value) {
   if constexpr (std::same_as<T, bool>)
@@ -34391,20 +34149,14 @@ template <class T>
 /// others are shown.
 [[nodiscard]] inline std::size_t printable_character(std::string_view left) {
   const auto c = static_cast<unsigned char>(left.front());
-  const std::size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-  if (length == 0 || length > left.size()) return 0;
-  std::uint32_t point = length == 1 ? c : c & (0xffu >> (length + 1));
-  for (std::size_t k = 1; k < length; ++k) {
-    const auto next = static_cast<unsigned char>(left[k]);
-    if ((next & 0xc0u) != 0x80) return 0;
-    point = point << 6 | (next & 0x3fu);
-  }
-  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+  const std::size_t length = utf8_length(left);
+  std::uint32_t point = length <= 1 ? c : c & (0xffu >> (length + 1));
+  for (std::size_t k = 1; k < length; ++k) point = point << 6 | (static_cast<unsigned char>(left[k]) & 0x3fu);
   const bool hidden = point < 0x20 || (point >= 0x7f && point < 0xa0) ||
-                      (point >= 0xd800 && point <= 0xf8ff) || (point >= 0x200b && point <= 0x200f) ||
+                      (point >= 0xe000 && point <= 0xf8ff) || (point >= 0x200b && point <= 0x200f) ||
                       (point >= 0x2028 && point <= 0x202e) || (point >= 0x2060 && point <= 0x206f) ||
-                      point == 0xfeff || point > 0x10ffff;
-  return overlong || hidden ? 0 : length;
+                      point == 0xfeff;
+  return hidden ? 0 : length;
 }
 
 /// Text in quotes, with everything escaped that is no printable UTF-8; at most about 64 bytes of it.
@@ -34535,8 +34287,7 @@ std::string nested_text(const R& value) {
 }
 
 /// "3 values: [1, 2, 3]", of any range.
-template <class Range>
-std::string list_text(const Range& values) {
+std::string list_text(const auto& values) {
   std::string made;
   std::size_t count = 0;
   for (const auto& one : values) {
@@ -35358,14 +35109,20 @@ namespace penstock::inline v0_1 {
 ///     }
 template <class Batch>
 class any_loader {
+  friend class detail::run_iterator<any_loader>;
+  friend class detail::run_epoch<any_loader>;
+  friend class detail::run_epochs<any_loader>;
+
   /// One table of functions per plan: a vtable without inheritance.
   struct table {
     bool (*next)(void*, Batch*&);
     state (*where)(const void*);
     void (*go)(void*, const state&);
-    void (*to_epoch)(void*, std::uint64_t, std::uint64_t, bool);
+    void (*to_epoch)(void*, std::uint64_t, bool rest);
+    void (*plan_epoch)(void*, std::uint64_t number);
+    void (*plan_epochs)(void*, std::uint64_t count);
     std::uint64_t (*rest_of)(void*);
-    std::uint64_t (*first_of)(void*, std::uint64_t count);
+    std::uint64_t (*resume_here)(void*);
     std::uint64_t (*steps)(const void*);
     run_counters (*counters)(const void*);
     bad_sample_counts (*bad_samples)(const void*);
@@ -35378,87 +35135,9 @@ class any_loader {
 
  public:
   using value_type = Batch;
-
-  /// Iterates over the batches of one epoch.
-  class iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = Batch;
-    using difference_type = std::ptrdiff_t;
-    iterator() = default;
-    explicit iterator(any_loader* owner) : owner_(owner), loop_(owner->loop_) {}
-    [[nodiscard]] Batch& operator*() const { return owner_->current(); }
-    [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
-    iterator& operator++() {
-      if (loop_ != owner_->loop_) [[unlikely]]
-        detail::refuse_outer_loop("any_loader");
-      owner_->fetch();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
-
-   private:
-    [[nodiscard]] bool done() const { return owner_->current_ == nullptr; }
-    any_loader* owner_ = nullptr;
-    std::uint64_t loop_ = 0;  // which loop of the loader this is
-  };
-
-  /// One epoch: a range of batches.
-  class epoch_range {
-   public:
-    epoch_range(any_loader* owner, std::uint64_t number, std::uint64_t last = 0, bool rest = false)
-        : owner_(owner), number_(number), last_(last), rest_(rest) {}
-    [[nodiscard]] std::uint64_t number() const { return number_; }
-    [[nodiscard]] iterator begin() const {
-      owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
-      ++owner_->loop_;
-      owner_->fetch();
-      return iterator(owner_);
-    }
-    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-
-   private:
-    any_loader* owner_;
-    std::uint64_t number_, last_;  // 0: the epoch is not part of a loop over epochs
-    bool rest_;
-  };
-
-  /// The epochs from the loader's position up to a number.
-  class epochs_range {
-   public:
-    class iterator {
-     public:
-      using value_type = epoch_range;
-      using difference_type = std::ptrdiff_t;
-      iterator() = default;
-      iterator(any_loader* owner, std::uint64_t number, std::uint64_t last)
-          : owner_(owner), number_(number), last_(last) {}
-      [[nodiscard]] epoch_range operator*() const { return {owner_, number_, last_}; }
-      iterator& operator++() {
-        ++number_;
-        return *this;
-      }
-      iterator operator++(int) {
-        auto before = *this;
-        ++number_;
-        return before;
-      }
-      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ == b.number_; }
-
-     private:
-      any_loader* owner_ = nullptr;
-      std::uint64_t number_ = 0, last_ = 0;
-    };
-    epochs_range(any_loader* owner, std::uint64_t first, std::uint64_t last)
-        : owner_(owner), first_(first), last_(last) {}
-    [[nodiscard]] iterator begin() const { return {owner_, first_, last_}; }
-    [[nodiscard]] iterator end() const { return {owner_, last_, last_}; }
-
-   private:
-    any_loader* owner_;
-    std::uint64_t first_, last_;
-  };
+  using iterator = detail::run_iterator<any_loader>;
+  using epoch_range = detail::run_epoch<any_loader>;
+  using epochs_range = detail::run_epochs<any_loader>;
 
   /// An empty loader: it converts to false.
   any_loader() = default;
@@ -35494,17 +35173,20 @@ class any_loader {
   /// Whether the loader has a plan.
   [[nodiscard]] explicit operator bool() const noexcept { return self_ != nullptr; }
   /// One epoch, like `run.epoch(number)`.
-  [[nodiscard]] epoch_range epoch(any_count number) & {
-    (void)functions();
-    return {this, number.of("epoch")};
+  [[nodiscard]] epoch_range epoch(any_count which) & {
+    const std::uint64_t number = which.of("epoch");
+    functions().plan_epoch(self_, number);
+    return {this, number};
   }
   /// The rest of the current epoch, like `run.rest()`.
-  [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), 0, true}; }
-  /// The epochs up to `count`, starting at the loader's position, like `run.epochs(count)`: all of them in a
-  /// fresh loader, the remaining ones in a restored one. Batches are read ahead across the end of an epoch.
+  [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), true}; }
+  /// The epochs up to `count`, from where the loader stands when a loop over them begins, like
+  /// `run.epochs(count)`: all of them in a fresh loader, the remaining ones in a restored one. Batches are
+  /// read ahead across the end of an epoch.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
-    return {this, functions().first_of(self_, count), count};
+    functions().plan_epochs(self_, count);
+    return {this, count};
   }
   /// Batches per epoch; 0 if unknown, because the plan does not keep `lockstep`. Pass it to `progress`.
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
@@ -35553,7 +35235,7 @@ class any_loader {
     run_type running;
     typename run_type::iterator at{};
     bool begun = false;
-    std::uint64_t number = 0, last = 0;  // in a loop over epochs, else 0
+    std::uint64_t number = 0;
     bool resting = false;
     std::optional<Batch> current;
 
@@ -35568,23 +35250,13 @@ class any_loader {
     static holder& of(void* self) { return *static_cast<holder*>(self); }
     static const holder& of(const void* self) { return *static_cast<const holder*>(self); }
 
-    /// The first batch of the epoch. A loop over epochs tells the run how many there are, so that it reads
-    /// ahead.
-    typename run_type::iterator first() {
-      if (resting) return running.rest().begin();
-      if (last != 0)
-        for (auto epoch : running.epochs(last))
-          if (epoch.number() == number) return epoch.begin();
-      return running.epoch(number).begin();
-    }
-
     static bool next(void* self, Batch*& out) {
       holder& h = of(self);
       h.current.reset();
       if (h.begun) {
         ++h.at;
       } else {
-        h.at = h.first();
+        h.at = typename run_type::epoch_range(&h.running, h.number, h.resting).begin();
         h.begun = true;
       }
       if (h.at == std::default_sentinel) return false;
@@ -35601,21 +35273,20 @@ class any_loader {
       h.running.adjust(limits);
       h.begun = false;
       h.number = s.epoch;
-      h.last = 0;
       h.resting = false;
     }
-    static void to_epoch(void* self, std::uint64_t number, std::uint64_t last, bool rest) {
+    static void to_epoch(void* self, std::uint64_t number, bool rest) {
       holder& h = of(self);
       h.current.reset();
       h.number = number;
-      h.last = last;
       h.resting = rest;
       h.begun = false;
     }
+    static void plan_epoch(void* self, std::uint64_t number) { (void)of(self).running.epoch(number); }
+    static void plan_epochs(void* self, std::uint64_t count) { (void)of(self).running.epochs(count); }
     static std::uint64_t rest_of(void* self) { return of(self).running.rest().number(); }
-    static std::uint64_t first_of(void* self, std::uint64_t count) {
-      for (auto epoch : of(self).running.epochs(count)) return epoch.number();
-      return count;
+    static std::uint64_t resume_here(void* self) {
+      return (*typename run_type::epochs_range(&of(self).running, 0).begin()).number();
     }
     static std::uint64_t steps(const void* self) {
       if constexpr (requires(const run_type& r) { r.steps_per_epoch(); })
@@ -35631,8 +35302,9 @@ class any_loader {
     static bool stopped(const void* self) noexcept { return of(self).running.stopped(); }
     static void destroy(void* self) { delete static_cast<holder*>(self); }
 
-    static constexpr table functions{next,     where,       go,     to_epoch, rest_of, first_of, steps,
-                                     counters, bad_samples, adjust, limits,   stop,    stopped,  destroy};
+    static constexpr table functions{next,    where,       go,      to_epoch, plan_epoch,  plan_epochs,
+                                     rest_of, resume_here, steps,   counters, bad_samples, adjust,
+                                     limits,  stop,        stopped, destroy};
   };
 
   /// The functions of the plan; throws if the loader is empty.
@@ -35641,6 +35313,20 @@ class any_loader {
       throw error(errc::argument, "any_loader: it is empty; assign one that was made from a plan");
     return *functions_;
   }
+  void loop_over(std::uint64_t number, bool rest = false) {
+    functions().to_epoch(self_, number, rest);
+    ++loop_;
+    fetch();
+  }
+  void loop_over_rest(std::uint64_t number) { loop_over(number, true); }
+  std::uint64_t resume_here() { return functions().resume_here(self_); }
+  [[nodiscard]] static std::uint64_t loops_over_epochs() noexcept { return 0; }  // they may be nested
+  void move_on(std::uint64_t loop) {
+    if (loop != loop_) [[unlikely]]
+      detail::refuse_outer_loop("any_loader");
+    fetch();
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return current_ == nullptr; }
   void fetch() {
     current_ = nullptr;
     Batch* next = nullptr;
@@ -36534,8 +36220,7 @@ struct exported_stream_state {
     if (!ended) first = std::move(found);
   }
   // Calls `f`, and gives what it throws as a number of errno.
-  template <class F>
-  int guarded(F&& f) noexcept {
+  int guarded(auto&& f) noexcept {
     if (code != 0) return code;  // a stream that failed does so again
     try {
       f();
@@ -36882,8 +36567,7 @@ class progress {
   void show(std::string_view name, double value);
   /// Counts one batch. `counters` is a function that returns a `run_counters`; it is called only when a line
   /// is due.
-  template <class Counters>
-  void tick(Counters&& counters) {
+  void tick(auto&& counters) {
     ++ticks_;
     if (on_terminal_ && clock::now() - last_ >= std::chrono::milliseconds(100)) write(counters(), false);
   }
@@ -37745,9 +37429,8 @@ template <class Bound>
 
 /// The shard boundaries after an order that drops positions but does not reorder them: `kept_before(p)` is
 /// the number of kept positions below p.
-template <class KeptBefore>
 [[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
-    const shared<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
+    const shared<const std::vector<std::uint64_t>>& starts, const auto& kept_before) {
   if (!starts) return nullptr;
   shared<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
   for (const std::uint64_t start : *starts) {
@@ -37852,8 +37535,7 @@ class position_list {
  public:
   /// The positions below `size` that `keep` accepts; `until(i)` is the end of the range in which `keep`
   /// answers as it does for i.
-  template <class Keep, class Until>
-  position_list(std::uint64_t size, const Keep& keep, const Until& until) : upstream_(size), singles_(size) {
+  position_list(std::uint64_t size, const auto& keep, const auto& until) : upstream_(size), singles_(size) {
     for (std::uint64_t i = 0; i < size;) {
       const std::uint64_t end = std::clamp(until(i), i + 1, size);
       if (keep(i)) add(i, end);
@@ -37915,8 +37597,7 @@ class listed_order : public kept_order<listed_bound> {
 };
 
 /// The end of the range in which values equal the one at i, if the values can tell.
-template <sample_values Values>
-[[nodiscard]] std::uint64_t same_until(const Values& values, std::uint64_t i) {
+[[nodiscard]] std::uint64_t same_until(const sample_values auto& values, std::uint64_t i) {
   if constexpr (requires { values.same_until(i); })
     return values.same_until(i);
   else
@@ -38374,10 +38055,7 @@ struct class_balanced_stage {
     return detail::text({"class_balanced(", values.describe(), ", seed ", seed,
                          how == per_class::largest ? ")" : ", smallest)"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, how, values.fingerprint());
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed, how, values.fingerprint()); }
 
   Values values;
   std::uint64_t seed = 0;
@@ -38599,8 +38277,7 @@ struct distributed_sampler_stage {
                          options.drop_last ? ", drop_last" : "",
                          options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
           std::uint64_t{options.drop_last});
   }
@@ -38790,8 +38467,7 @@ class numpy_generator {
   }
 
   /// `shuffle` of the `count` elements that start at `first`.
-  template <class Iterator>
-  void shuffle(Iterator first, std::uint64_t count) noexcept {
+  void shuffle(auto first, std::uint64_t count) noexcept {
     using distance = decltype(first - first);
     for (std::uint64_t i = count; i-- > 1;)
       std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
@@ -39059,8 +38735,7 @@ struct mosaic_stage {
 
   [[nodiscard]] mosaic_order make(order_input in) const { return {std::move(in), options}; }
   [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name, options.num_canonical_nodes, options.physical_nodes, options.ranks_per_node,
           std::uint64_t{options.shuffle}, static_cast<std::uint64_t>(options.shuffle_algo),
           options.shuffle_seed, options.shuffle_block_size, options.epoch);
@@ -39589,8 +39264,7 @@ struct mosaic_resampled_stage {
     if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
     return what + whole.substr(whole.find('(') + 1);
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     mosaic_stage{options}.fingerprint(h);
     h.add(stage_name, sampling.epoch_size, static_cast<std::uint64_t>(sampling.method), sampling.granularity);
     for (const mosaic_stream& one : sampling.streams) {
@@ -39892,8 +39566,7 @@ struct costs {
     if constexpr (sample_values<F>) return given.describe();
     return {};
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     if constexpr (requires { given.fingerprint(); }) h.add(given.fingerprint());
   }
 };
@@ -39918,8 +39591,7 @@ struct cost_rule {
     return detail::text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit,
                          padded ? " with padding" : "", ", tail ", to_string(at_end), ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(padded ? "padded cost" : "cost", at_end, limit);
     cost.fingerprint(h);
   }
@@ -40002,10 +39674,7 @@ class fold_stage {
   [[nodiscard]] std::string describe() const {
     return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, number_, folds_, seed_, rest_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, number_, folds_, seed_, rest_); }
 
  private:
   static constexpr std::uint64_t max_folds = std::uint64_t{1} << 32;
@@ -40266,12 +39935,6 @@ class mixing_plan {
 
 namespace penstock::inline v0_1::detail {
 
-/// The shortest decimal that reads back as x.
-[[nodiscard]] inline std::string text_of_number(double x) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), x).ptr};
-}
-
 [[nodiscard]] inline error mix_error(std::initializer_list<piece> message) {
   return error(errc::argument, message).in_stage("mix");
 }
@@ -40288,7 +39951,7 @@ namespace penstock::inline v0_1::detail {
     if (std::isnan(w)) throw mix_error({"the weight of source ", i, place, " is not a number"});
     if (w < 0 || std::isinf(w))
       throw mix_error(
-          {"the weight of source ", i, place, " is ", text_of_number(w), "; weights are finite, above 0"});
+          {"the weight of source ", i, place, " is ", number_text(w), "; weights are finite, above 0"});
     if (w == 0 && !zero_too) {
       throw mix_error({"the weight of source ", i,
                        " is 0; leave the source out, or let it come in later with a "
@@ -40316,8 +39979,8 @@ namespace penstock::inline v0_1::detail {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double scaled = std::nearbyint(std::ldexp(values[i], room - exponent));
     if (scaled == 0 && values[i] != 0)
-      throw mix_error({"the weight of source ", i, place, ", ", text_of_number(values[i]),
-                       ", is too small compared with ", text_of_number(largest)});
+      throw mix_error({"the weight of source ", i, place, ", ", number_text(values[i]),
+                       ", is too small compared with ", number_text(largest)});
     whole.push_back(static_cast<std::uint64_t>(scaled));
   }
   return whole;
@@ -40360,7 +40023,7 @@ PENSTOCK_INLINE std::string mixing_rule::describe() const {
     for (const auto n : numbers) {
       if (line.size() != 1) line += ", ";
       if constexpr (std::is_floating_point_v<decltype(n)>)
-        line += text_of_number(n);
+        line += number_text(n);
       else
         append(line, {n});
     }
@@ -40717,8 +40380,7 @@ class mixture {
   [[nodiscard]] std::optional<position> position_of(std::uint32_t source, position sample) const;
 
   /// Adds everything that determines the sequence.
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add("mix");
     for (const std::uint64_t number : numbers()) h.add(number);
   }
@@ -41022,8 +40684,7 @@ struct repeat_stage {
   [[nodiscard]] std::string describe() const {
     return times ? detail::text({"repeat(", *times, ")"}) : std::string("repeat()");
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name, times.value_or(std::numeric_limits<std::uint64_t>::max()));
   }
 
@@ -41177,10 +40838,7 @@ struct sequential_stage {
 
   [[nodiscard]] sequential_order make(order_input in) const { return sequential_order(std::move(in)); }
   [[nodiscard]] std::string describe() const { return "sequential"; }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name); }
 };
 
 /// Leaves the order as it is. It documents in the plan that reading in stored order is intended.
@@ -41199,17 +40857,15 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct two_shards : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shard after shard; positions are global and the world is recorded once, "
                   "remove one of them");
   }
 };
 struct shard_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) "
                   "before batch(n)");
   }
@@ -41239,8 +40895,7 @@ struct shard_stage {
                          share.replicas, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many ranks share it.
-  template <class Hash>
-  void fingerprint(Hash&) const {}
+  void fingerprint(auto&) const {}
 
   template <class Context>
   static consteval auto diagnose() {
@@ -41366,9 +41021,8 @@ class shuffle_table {
 namespace mistakes {
 
 struct shuffle_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle after batch would shuffle whole batches, whose samples stay together; "
                   "write shuffle before batch(n), or shuffle_batches(seed(7)) if that is meant");
   }
@@ -41468,10 +41122,7 @@ struct shuffle_stage {
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed); }
 
   std::uint64_t seed = 0;
 };
@@ -41488,10 +41139,7 @@ struct windowed_shuffle_stage {
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, shards, lane_count);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed, shards, lane_count); }
 
   std::uint64_t seed = 0;
   std::uint64_t shards = 1;
@@ -41697,9 +41345,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct shuffle_batches_before_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_batches shuffles whole batches and comes before batch; write it after "
                   "batch(n), or shuffle to shuffle samples");
   }
@@ -41717,10 +41364,7 @@ struct shuffle_batches_stage {
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(seed ", seed, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed); }
   template <class Context>
   static consteval auto diagnose() {
     return mistakes::unless<Context::facts.batched, mistakes::shuffle_batches_before_batch>{};
@@ -41790,10 +41434,7 @@ struct skip_stage {
   [[nodiscard]] item_range kept() const noexcept { return {.first = count}; }
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, count);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, count); }
 
   std::uint64_t count = 0;
 };
@@ -42004,10 +41645,7 @@ class split_stage {
     return detail::text(
         {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, detail::bits_of(fraction_), seed_, rest_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, detail::bits_of(fraction_), seed_, rest_); }
 
  private:
   double fraction_;
@@ -42063,8 +41701,7 @@ class split_by_key_stage {
   static constexpr std::string_view stage_name = "split_by_key";
   static constexpr bool wants_places = true;
 
-  template <sample_values Values>
-  split_by_key_stage(const Values& values, double fraction, std::uint64_t seed)
+  split_by_key_stage(const sample_values auto& values, double fraction, std::uint64_t seed)
       : fraction_(detail::checked_fraction(fraction, stage_name)),
         seed_(seed),
         dataset_(values.dataset()),
@@ -42098,10 +41735,7 @@ class split_by_key_stage {
     return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
                          rest_ ? ").complement()" : ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_); }
 
  private:
   double fraction_;
@@ -42113,8 +41747,8 @@ class split_by_key_stage {
 
 namespace detail {
 struct split_by_key_fn {
-  template <sample_values Values>
-  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
+  [[nodiscard]] split_by_key_stage operator()(const sample_values auto& values, double fraction,
+                                              any_seed seed) const {
     return {values, fraction, seed.value()};
   }
 };
@@ -42292,24 +41926,19 @@ template <detail::operand T, detail::operand U>
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
 /// For `subset`: values other than this one, NaN among them; less than it, and so on. Compare as `equals`.
-template <detail::operand T>
-[[nodiscard]] auto differs_from(const T& value) {
+[[nodiscard]] auto differs_from(const detail::operand auto& value) {
   return detail::compared<comparison::differ>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto less_than(const T& value) {
+[[nodiscard]] auto less_than(const detail::operand auto& value) {
   return detail::compared<comparison::less>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto at_most(const T& value) {
+[[nodiscard]] auto at_most(const detail::operand auto& value) {
   return detail::compared<comparison::at_most>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto greater_than(const T& value) {
+[[nodiscard]] auto greater_than(const detail::operand auto& value) {
   return detail::compared<comparison::greater>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto at_least(const T& value) {
+[[nodiscard]] auto at_least(const detail::operand auto& value) {
   return detail::compared<comparison::at_least>(value);
 }
 
@@ -42336,10 +41965,7 @@ class subset_stage {
   /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, mark_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, mark_); }
 
  private:
   shared<const detail::position_list> kept_;
@@ -42350,8 +41976,7 @@ class subset_stage {
 namespace detail {
 
 /// The samples whose values satisfy the predicate.
-template <sample_values Values, class Keep>
-[[nodiscard]] shared<const position_list> kept_samples(const Values& values, const Keep& keep) {
+[[nodiscard]] shared<const position_list> kept_samples(const sample_values auto& values, const auto& keep) {
   return shared<const position_list>(new const position_list(
       values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
       [&](std::uint64_t i) { return same_until(values, i); }));
@@ -42452,10 +42077,7 @@ struct take_stage {
   [[nodiscard]] item_range kept() const noexcept { return {.end = count}; }
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, count);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, count); }
 
   std::uint64_t count = 0;
 };
@@ -42628,10 +42250,7 @@ struct weighted_stage {
     return detail::text({"weighted(", values.describe(), ", seed ", seed,
                          num_samples == 0 ? "" : ", num_samples " + std::to_string(num_samples), ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, num_samples, values.fingerprint());
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed, num_samples, values.fingerprint()); }
 
   Values values;
   std::uint64_t seed = 0;
@@ -42770,7 +42389,8 @@ template <fixed_string Name, any_batch_columns C>
   using views = typename std::remove_cvref_t<C>::views_type;
   constexpr bool found = has_field<views, name_of<Name>>;
   if constexpr (!found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<views>::type>{});
   if constexpr (found)
     return columns.template field<views::template index_of<name_of<Name>>>();
   else
@@ -42885,8 +42505,7 @@ class returned_column {
   returned_column(Session& session, memory_account& account) : memory_(session, account) {}
 
   /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
-  template <class V>
-  void assign(const V& value) {
+  void assign(const auto& value) {
     const extents shape = detail::value_shape(value);
     const auto count = detail::to_size(shape.elements());
     memory_.reserve(count * sizeof(value_type));
@@ -42971,10 +42590,7 @@ class returned_set : public returned_arrays<returned_column<Views>> {
   using element = detail::reading<Views>;
   using returned_arrays<returned_column<Views>>::returned_arrays;
 
-  template <class R>
-  void assign(const R& made) {
-    detail::at<0>(this->columns_).assign(made);
-  }
+  void assign(const auto& made) { detail::at<0>(this->columns_).assign(made); }
   [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
 };
 template <class... Fields>
@@ -42983,8 +42599,7 @@ class returned_set<record<Fields...>> : public returned_arrays<returned_column<t
   using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
   using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
 
-  template <class R>
-  void assign(const R& made) {
+  void assign(const auto& made) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
     }(std::index_sequence_for<Fields...>{});
@@ -43367,8 +42982,7 @@ class device_works<Plan, pack<First, Rest...>> {
   }(static_cast<const typename Plan::stages_type*>(nullptr));
   static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
 
-  template <class Session>
-  static int device_of(const Session& session) {
+  static int device_of(const auto& session) {
     if constexpr (requires { session.device(); })
       return session.device();
     else
@@ -43514,557 +43128,6 @@ class device_works<Plan, pack<First, Rest...>> {
 };
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/split_files.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A name that says which of how many files it is: "train-00003-of-00012.arrow".
-struct numbered_name {
-  std::string_view front;  // "train-"
-  std::size_t number = 0, count = 0;
-
-  /// The front without the marks at its end: "train".
-  [[nodiscard]] std::string_view split() const noexcept;
-};
-[[nodiscard]] std::optional<numbered_name> numbered_name_of(std::string_view path) noexcept;
-
-/// A split, and the places of its files in a list.
-struct files_of_split {
-  std::string name;
-  std::vector<std::size_t> files;  // ascending
-
-  friend bool operator==(const files_of_split&, const files_of_split&) = default;
-};
-
-/// Whether a file or folder is called after a split: "val2017" after "validation".
-[[nodiscard]] bool is_called_after(std::string_view name, std::string_view split) noexcept;
-
-/// Where names of splits are looked for.
-enum class split_place : unsigned char { sharded, folder, file };
-
-/// The files whose paths, relative to the dataset's folder, say at such a place that they are of a split;
-/// "train", "validation" and "test" first, then others in the order of their names.
-[[nodiscard]] std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where);
-/// Whether a path says that it is of "train", "validation" or "test".
-[[nodiscard]] bool says_split(std::string_view path, split_place where) noexcept;
-/// Those of the first place that has any, as Hugging Face's `datasets` does; after them files that are
-/// numbered as belonging to several sets.
-[[nodiscard]] std::vector<files_of_split> splits_of(std::span<const std::string> paths);
-
-/// How many characters the folder has that all names have in common, with its slash.
-[[nodiscard]] std::size_t common_folder(std::span<const std::string> names) noexcept;
-/// The paths relative to the folder that all have in common; what follows `?` in a URL is left out.
-[[nodiscard]] std::vector<std::string> relative_paths(std::span<const std::string> names);
-
-/// How a source is called, for messages: `parquet("imdb", ...`.
-struct source_call {
-  std::string_view source;  // "parquet"
-  std::string_view folder;  // empty: a storage
-};
-
-/// Of files by their relative paths those of one split; all for "all". Throws errc::missing if there is no
-/// such split, with those that there are.
-[[nodiscard]] std::vector<std::size_t> files_of(std::span<const std::string> relative,
-                                                const named_split& wanted, const source_call& call);
-/// Throws errc::argument if the files are of several splits, or of one and others, with their names and what
-/// to write.
-void refuse_several_splits(std::span<const std::string> relative, const source_call& call);
-/// Throws errc::missing if some of the files that their names count are not there, and errc::argument for
-/// files of several counts, as two writings leave them.
-void check_numbered_files(std::span<const std::string> paths, const source_call& call);
-
-/// The names of a storage's objects that are of a split.
-[[nodiscard]] std::vector<std::string> names_of_split(std::span<const std::string> names,
-                                                      const named_split& wanted, const source_call& call);
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/split_files.ipp
-
-namespace penstock::inline v0_1::detail {
-
-struct split_words {
-  std::string_view name;
-  std::array<std::string_view, 4> words;
-};
-inline constexpr std::array<split_words, 3> known_splits{
-    {{"train", {"train", "training"}},
-     {"validation", {"validation", "valid", "dev", "val"}},
-     {"test", {"test", "testing", "eval", "evaluation"}}}};
-
-inline char lower_letter(char c) noexcept {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-PENSTOCK_INLINE bool same_letters(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, {}, &lower_letter, &lower_letter);
-}
-
-// "valid" is "validation"; other names are themselves.
-PENSTOCK_INLINE std::string_view split_called(std::string_view name) noexcept {
-  for (const split_words& one : known_splits)
-    for (const std::string_view word : one.words)
-      if (!word.empty() && same_letters(word, name)) return one.name;
-  return name;
-}
-
-PENSTOCK_INLINE bool has_word(std::string_view name, std::string_view word) noexcept {
-  const auto ends = [&](std::size_t at) {
-    return at == name.size() || std::string_view("-._ 0123456789").find(name[at]) != name.npos;
-  };
-  for (std::size_t at = 0; !word.empty() && at + word.size() <= name.size(); ++at)
-    if ((at == 0 || ends(at - 1)) && ends(at + word.size()) &&
-        same_letters(name.substr(at, word.size()), word))
-      return true;
-  return false;
-}
-
-PENSTOCK_INLINE bool is_called_after(std::string_view name, std::string_view split) noexcept {
-  const std::string_view called = split_called(split);
-  for (const split_words& one : known_splits)
-    if (one.name == called)
-      return std::ranges::any_of(one.words, [&](std::string_view word) { return has_word(name, word); });
-  return has_word(name, split);
-}
-
-// Calls `is(part)` for the folders of a path, or for its last part, until it is true.
-template <class Is>
-bool any_part(std::string_view path, split_place where, const Is& is) {
-  const std::size_t last = path.rfind('/') + 1;
-  if (where == split_place::file) return is(path.substr(last));
-  for (std::size_t begin = 0; begin < last;) {
-    const std::size_t end = path.find('/', begin);
-    if (is(path.substr(begin, end - begin))) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-PENSTOCK_INLINE bool says_split(std::string_view path, split_place where) noexcept {
-  return any_part(path, where, [](std::string_view part) {
-    return std::ranges::any_of(known_splits,
-                               [&](const split_words& one) { return is_called_after(part, one.name); });
-  });
-}
-
-PENSTOCK_INLINE std::string_view numbered_name::split() const noexcept {
-  std::string_view name = front;
-  while (!name.empty() && std::string_view("-._").find(name.back()) != name.npos) name.remove_suffix(1);
-  return name;
-}
-
-PENSTOCK_INLINE std::optional<numbered_name> numbered_name_of(std::string_view path) noexcept {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  const std::size_t of = name.rfind("-of-");
-  if (of == name.npos) return std::nullopt;
-  std::size_t digits = of;
-  while (digits != 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
-  numbered_name made{name.substr(0, digits)};
-  const char* const end = name.data() + name.size();
-  const auto [behind, failed] = std::from_chars(name.data() + of + 4, end, made.count);
-  const bool ended = behind == end || *behind == '.' || *behind == '-' || *behind == '_';
-  if (digits == of || made.split().empty() || failed != std::errc{} || !ended ||
-      std::from_chars(name.data() + digits, name.data() + of, made.number).ec != std::errc{})
-    return std::nullopt;
-  return made;
-}
-
-PENSTOCK_INLINE std::vector<files_of_split> in_usual_order(
-    std::map<std::string, std::vector<std::size_t>, std::less<>> found) {
-  std::vector<files_of_split> made;
-  for (const split_words& one : known_splits)
-    if (const auto at = found.find(one.name); at != found.end()) {
-      made.push_back({at->first, std::move(at->second)});
-      found.erase(at);
-    }
-  for (auto& [name, files] : found) made.push_back({name, std::move(files)});
-  return made;
-}
-
-PENSTOCK_INLINE std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where) {
-  std::map<std::string, std::vector<std::size_t>, std::less<>> found;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const std::string_view path = paths[i];
-    if (where == split_place::sharded) {
-      const auto name =
-          path.starts_with("data/") && path.find('/', 5) == path.npos ? numbered_name_of(path) : std::nullopt;
-      if (name && name->front.ends_with('-'))
-        found[std::string(name->front.substr(0, name->front.size() - 1))].push_back(i);
-      continue;
-    }
-    for (const split_words& one : known_splits)
-      if (any_part(path, where, [&](std::string_view part) { return is_called_after(part, one.name); }))
-        found[std::string(one.name)].push_back(i);
-  }
-  return in_usual_order(std::move(found));
-}
-
-// Files that are numbered as belonging to several sets, whatever these are called.
-PENSTOCK_INLINE std::vector<files_of_split> numbered_sets(std::span<const std::string> paths) {
-  std::map<std::string, std::vector<std::size_t>, std::less<>> found;
-  for (std::size_t i = 0; i < paths.size(); ++i)
-    if (const auto name = numbered_name_of(paths[i])) found[std::string(name->split())].push_back(i);
-  if (found.size() < 2) found.clear();
-  return in_usual_order(std::move(found));
-}
-
-PENSTOCK_INLINE std::vector<files_of_split> splits_of(std::span<const std::string> paths) {
-  for (const split_place where : {split_place::sharded, split_place::folder, split_place::file})
-    if (auto found = splits_at(paths, where); !found.empty()) return found;
-  return numbered_sets(paths);
-}
-
-PENSTOCK_INLINE std::size_t common_folder(std::span<const std::string> names) noexcept {
-  if (names.empty()) return 0;
-  std::size_t same = names.front().size();
-  for (const std::string& name : names)
-    same = static_cast<std::size_t>(
-        std::ranges::mismatch(name, std::string_view(names.front()).substr(0, same)).in1 - name.begin());
-  return same == 0 ? 0 : names.front().rfind('/', same - 1) + 1;
-}
-
-PENSTOCK_INLINE std::vector<std::string> relative_paths(std::span<const std::string> names) {
-  const std::size_t common = common_folder(names);
-  std::vector<std::string> made;
-  for (const std::string& name : names) {
-    const bool url = name.find("://") != name.npos;
-    made.push_back(name.substr(common, url ? name.find('?', common) - common : name.npos));
-  }
-  return made;
-}
-
-PENSTOCK_INLINE std::string call_text(const source_call& call, std::string_view behind) {
-  if (call.folder.empty()) return text({call.source, "(storage, ", behind, ")"});
-  return text({call.source, "(\"", call.folder, "\", ", behind, ")"});
-}
-PENSTOCK_INLINE error in_folder(error made, const source_call& call) {
-  if (!call.folder.empty()) made.in_file(call.folder);
-  return made;
-}
-PENSTOCK_INLINE std::string_view place_called(const source_call& call) noexcept {
-  return call.folder.empty() ? "storage" : "folder";
-}
-PENSTOCK_INLINE std::string names_text(const std::vector<files_of_split>& splits) {
-  std::string line;
-  for (const files_of_split& one : splits) append(line, {line.empty() ? "" : ", ", one.name});
-  return line;
-}
-
-[[noreturn]] PENSTOCK_INLINE void choose_a_split(const std::vector<files_of_split>& splits,
-                                                 std::string_view more, const source_call& call) {
-  throw in_folder(error(errc::argument,
-                        {"the ", place_called(call), " has the ", splits.size() == 1 ? "split " : "splits ",
-                         names_text(splits), more, ": choose one, as in ",
-                         call_text(call, text({"split(\"", splits.front().name, "\")"})),
-                         ", or read all files as one dataset with split(\"all\")"}),
-                  call);
-}
-
-PENSTOCK_INLINE void refuse_several_splits(std::span<const std::string> relative, const source_call& call) {
-  const std::vector<files_of_split> splits = splits_of(relative);
-  if (splits.empty()) return;
-  std::set<std::size_t> named;
-  for (const files_of_split& one : splits) named.insert(one.files.begin(), one.files.end());
-  if (named.size() != relative.size()) {
-    std::size_t other = 0;
-    while (named.contains(other)) ++other;
-    choose_a_split(splits, text({", and files of none, such as '", relative[other], "'"}), call);
-  }
-  // "eval_train" has two names, and is one.
-  if (std::ranges::any_of(splits,
-                          [&](const files_of_split& one) { return one.files != splits.front().files; }))
-    choose_a_split(splits, "", call);
-  if (const auto sets = numbered_sets(relative); !sets.empty()) choose_a_split(sets, "", call);
-}
-
-PENSTOCK_INLINE std::vector<std::size_t> files_of(std::span<const std::string> relative,
-                                                  const named_split& wanted, const source_call& call) {
-  std::vector<std::size_t> all(relative.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  if (wanted.name == "all") return all;
-  const std::vector<files_of_split> splits = splits_of(relative), sets = numbered_sets(relative);
-  const auto set = std::ranges::find(sets, wanted.name, &files_of_split::name);
-  if (set != sets.end()) {  // and those of the split that have no number
-    std::vector<std::size_t> chosen = set->files;
-    for (const files_of_split& one : splits)
-      if (one.name == wanted.name)
-        std::ranges::copy_if(one.files, std::back_inserter(chosen),
-                             [&](std::size_t i) { return !numbered_name_of(relative[i]).has_value(); });
-    std::ranges::sort(chosen);
-    return chosen;
-  }
-  const auto made = [&](std::vector<std::size_t> chosen) {
-    std::vector<std::string> paths;
-    for (const std::size_t i : chosen) paths.push_back(relative[i]);
-    if (const auto several = numbered_sets(paths); !several.empty()) choose_a_split(several, "", call);
-    return chosen;
-  };
-  const std::string_view called = split_called(wanted.name);
-  for (const files_of_split& one : splits)
-    if (one.name == wanted.name || split_called(one.name) == called) return made(one.files);
-  for (const split_place where : {split_place::folder, split_place::file}) {
-    std::erase_if(all, [&](std::size_t i) {
-      return !any_part(relative[i], where,
-                       [&](std::string_view part) { return is_called_after(part, wanted.name); });
-    });
-    if (!all.empty()) return made(std::move(all));
-    all.resize(relative.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-  }
-  if (splits.empty())
-    throw in_folder(error(errc::missing, {"there is no split '", wanted.name, "': no file or folder in the ",
-                                          place_called(call), " is called after one; leave split(\"",
-                                          wanted.name, "\") out to read all files"}),
-                    call);
-  throw in_folder(error(errc::missing, {"there is no split '", wanted.name, "' in the ", place_called(call),
-                                        ", which has the splits ", names_text(splits)}),
-                  call);
-}
-
-PENSTOCK_INLINE void check_numbered_files(std::span<const std::string> paths, const source_call& call) {
-  struct counted {
-    std::string_view path;
-    std::set<std::size_t> numbers;
-  };
-  std::map<std::string_view, std::map<std::size_t, counted>> sets;  // by folder and front, and by count
-  for (const std::string& path : paths) {
-    const auto name = numbered_name_of(path);
-    if (!name) continue;
-    const auto front = static_cast<std::size_t>(name->front.data() + name->front.size() - path.data());
-    counted& set = sets[std::string_view(path).substr(0, front)][name->count];
-    if (set.path.empty()) set.path = path;
-    if (!set.numbers.insert(name->number).second)
-      throw in_folder(error(errc::argument, {"two files called '", std::string_view(path).substr(0, front),
-                                             "...' are number ", name->number, " of ", name->count,
-                                             ": delete the older one, or name the files to read"}),
-                      call);
-  }
-  for (const auto& [front, counts] : sets) {
-    auto whole = counts.begin();  // the largest that is, if one is
-    for (auto at = counts.begin(); at != counts.end(); ++at)
-      if (at->second.numbers.size() == at->first) whole = at;
-    const auto& [count, set] = *whole;
-    if (counts.size() > 1) {
-      const auto other = counts.begin()->first == count ? std::next(counts.begin()) : counts.begin();
-      const std::string_view name = set.path, behind = name.substr(front.size());
-      throw in_folder(
-          error(errc::argument,
-                {"'", set.path, "' and '", other->second.path,
-                 "' count different numbers of files, as if the dataset had been written twice: delete the "
-                 "files "
-                 "of the older one, or name the others, as in ",
-                 call.folder.empty()
-                     ? text({"'", front, "*", behind.substr(behind.find("-of-")), "'"})
-                     : text({call.source, "(\"", front, "*", behind.substr(behind.find("-of-")), "\")"})}),
-          call);
-    }
-    if (set.numbers.size() == count) continue;
-    std::size_t missing = set.numbers.contains(count) ? 1 : 0;  // some count from one
-    while (set.numbers.contains(missing)) ++missing;
-    throw in_folder(error(errc::missing, {"the ", place_called(call), " has ", set.numbers.size(), " of the ",
-                                          count, " files that '", set.path, "' counts, and lacks number ",
-                                          missing, ": fetch the others, or name the files to read"}),
-                    call);
-  }
-}
-
-PENSTOCK_INLINE std::vector<std::string> names_of_split(std::span<const std::string> names,
-                                                        const named_split& wanted, const source_call& call) {
-  std::vector<std::string> relative = relative_paths(names), chosen;
-  if (splits_of(relative).empty() && !names.empty()) {
-    // All of them may be in the folder of a split.
-    const std::string_view common = std::string_view(names.front()).substr(0, common_folder(names));
-    const std::size_t slash = common.size() < 2 ? common.npos : common.rfind('/', common.size() - 2);
-    const std::string_view last = common.substr(slash == common.npos ? 0 : slash + 1);
-    for (std::string& path : relative) path.insert(0, last);
-  }
-  for (const std::size_t i : files_of(relative, wanted, call)) chosen.push_back(names[i]);
-  return chosen;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/table_marks.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Tables keep a list of the files that are rows; others in their folder are not any more, or not yet.
-enum class table_format : std::uint8_t { none, delta, iceberg, hudi, spark };
-
-/// A table, and its folder; of objects of a storage the front of their names.
-struct table_mark {
-  table_format format = table_format::none;
-  std::string folder;
-};
-
-/// Whether a path is one of Iceberg's metadata files. `named`: by a name that Iceberg gives, "v3." of tables
-/// in a file system, "00003-" and a UUID of those in a catalogue; otherwise by its ending.
-[[nodiscard]] bool is_iceberg_metadata(std::string_view path, bool named) noexcept;
-
-/// The table that a folder is, or is in.
-[[nodiscard]] table_mark table_at(const std::string& folder);
-/// The table that some of the objects describe.
-[[nodiscard]] table_mark table_among(std::span<const std::string> names);
-
-/// Throw errc::argument for a table, with the source to use: for a folder, for the folders of some files, and
-/// for the objects of a storage.
-void refuse_table_folder(const std::string& folder, std::string_view source);
-void refuse_table_files(std::span<const std::string> paths, std::string_view source);
-void refuse_table_objects(std::span<const std::string> names, std::string_view source);
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/table_marks.ipp
-
-namespace penstock::inline v0_1::detail {
-
-struct table_folder_name {
-  std::string_view folder;
-  table_format format;
-};
-inline constexpr table_folder_name table_folder_names[] = {{"_delta_log", table_format::delta},
-                                                           {".hoodie", table_format::hudi},
-                                                           {"_spark_metadata", table_format::spark}};
-
-PENSTOCK_INLINE bool is_iceberg_metadata(std::string_view path, bool named) noexcept {
-  if (!path.ends_with(".metadata.json") && !path.ends_with(".metadata.json.gz")) return false;
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  const char behind = name.starts_with('v') ? '.' : '-';
-  if (behind == '.') name.remove_prefix(1);
-  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-  return !named || (digits != 0 && name[digits] == behind);
-}
-
-PENSTOCK_INLINE table_mark table_at(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  // Of folders further up only what Iceberg names counts: others may be called "metadata", too.
-  bool named = false;
-  for (fs::path at = fs::absolute(folder, failed).lexically_normal(); !failed; at = at.parent_path()) {
-    if (!at.has_filename() && at.has_relative_path()) continue;  // "sales/"
-    const std::string said = named ? at.string() : folder;
-    std::error_code unknown;
-    for (const table_folder_name& one : table_folder_names)
-      if (fs::is_directory(at / one.folder, unknown)) return {one.format, said};
-    for (fs::directory_iterator file(at / "metadata", unknown), end; !unknown && file != end;
-         file.increment(unknown))
-      if (is_iceberg_metadata(file->path().string(), named)) return {table_format::iceberg, said};
-    named = true;
-    if (at == at.parent_path()) break;
-  }
-  return {};
-}
-
-PENSTOCK_INLINE table_mark table_among(std::span<const std::string> names) {
-  for (const std::string& name : names) {
-    for (const table_folder_name& one : table_folder_names)
-      for (std::size_t at = name.find(one.folder); at != name.npos; at = name.find(one.folder, at + 1))
-        if ((at == 0 || name[at - 1] == '/') && name.substr(at + one.folder.size(), 1) == "/")
-          return {one.format, name.substr(0, at)};
-    if (is_iceberg_metadata(name, true)) {
-      const std::size_t folder = name.rfind("metadata/");
-      return {table_format::iceberg, name.substr(0, folder == name.npos ? 0 : folder)};
-    }
-  }
-  return {};
-}
-
-PENSTOCK_INLINE void refuse_mark(const table_mark& mark, std::string_view source, bool stored) {
-  if (mark.format == table_format::none) return;
-  const bool delta = mark.format == table_format::delta, iceberg = mark.format == table_format::iceberg;
-  std::string said;
-  if (delta || iceberg) {
-    const std::string_view called = delta ? "delta" : "iceberg";
-    said = text({"this is a table of ", delta ? "Delta Lake" : "Apache Iceberg",
-                 ", and not all files in its folder are rows of it: read it with ", called, "(",
-                 stored ? std::string("storage") : text({"\"", mark.folder, "\""}),
-                 "), which <penstock/source/", called, ".hpp> has"});
-  } else if (mark.format == table_format::hudi) {
-    said =
-        "this is a table of Apache Hudi, and not all files in its folder are rows of it; there is no source "
-        "for it: let Hudi or Spark write its rows to files of their own";
-  } else {
-    said =
-        "Spark's streaming wrote this folder, and not all files in it are rows: its folder _spark_metadata "
-        "lists those that are, and there is no source for it";
-  }
-  error refused(errc::argument, {said, "; ", source, " reads files that are named one by one as they are"});
-  if (!mark.folder.empty()) refused.in_file(mark.folder);
-  throw refused;
-}
-
-PENSTOCK_INLINE void refuse_table_folder(const std::string& folder, std::string_view source) {
-  refuse_mark(table_at(folder), source, false);
-}
-
-PENSTOCK_INLINE void refuse_table_files(std::span<const std::string> paths, std::string_view source) {
-  std::set<std::string_view> folders;
-  for (const std::string& path : paths) {
-    const std::size_t slash = path.rfind('/');
-    folders.insert(slash == path.npos ? "."
-                                      : std::string_view(path).substr(0, std::max<std::size_t>(slash, 1)));
-  }
-  for (const std::string_view folder : folders) refuse_table_folder(std::string(folder), source);
-}
-
-PENSTOCK_INLINE void refuse_table_objects(std::span<const std::string> names, std::string_view source) {
-  refuse_mark(table_among(names), source, true);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/data_folder.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The paths of a dataset's files: those of a folder, or those that a pattern names; of a split, if one is
-/// named, and otherwise those of a folder that has one only. Throw errc::missing for a folder without any,
-/// without the split, or without some of those that names count, and errc::argument for files of several
-/// splits, of two writings of a dataset, and for a table's folder.
-///
-/// Folders are looked through with the folders in them, without names that begin with `_` or `.`.
-[[nodiscard]] std::vector<std::string> parquet_paths(const std::string& pattern,
-                                                     const named_split* wanted = nullptr);
-/// Of the folders that Hugging Face's `datasets` writes with `save_to_disk` those that their `state.json`
-/// lists.
-[[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern,
-                                                   const named_split* wanted = nullptr);
-[[nodiscard]] std::vector<std::string> csv_paths(const std::string& pattern,
-                                                 const named_split* wanted = nullptr);
-[[nodiscard]] std::vector<std::string> tsv_paths(const std::string& pattern,
-                                                 const named_split* wanted = nullptr);
-/// Whether there is a folder of this name.
-[[nodiscard]] bool is_data_folder(const std::string& path);
-/// `*.jsonl` and `*.ndjson`; if there are none, `*.txt` and `*.text`.
-[[nodiscard]] std::vector<std::string> line_paths(const std::string& pattern,
-                                                  const named_split* wanted = nullptr);
-/// Names with "tfrecord" or ".tfrec" in them; if there are none, numbered ones without an ending.
-[[nodiscard]] std::vector<std::string> tfrecord_paths(const std::string& pattern,
-                                                      const named_split* wanted = nullptr);
-
-/// A storage whose objects are the files of one dataset. Throws errc::argument for those of several splits,
-/// and of a table.
-template <storage Storage>
-[[nodiscard]] Storage one_split(Storage where, std::string_view source) {
-  refuse_table_objects(where.names(), source);
-  refuse_several_splits(relative_paths(where.names()), {source, {}});
-  return where;
-}
-/// The objects of a split.
-template <storage Storage>
-[[nodiscard]] Storage one_split(Storage where, const named_split& wanted, std::string_view source) {
-  refuse_table_objects(where.names(), source);
-  std::vector<std::string> chosen = names_of_split(where.names(), wanted, {source, {}});
-  if (chosen.size() == where.names().size()) return where;
-  if constexpr (renaming_storage<Storage>)
-    return where.with_names(std::move(chosen));
-  else
-    throw error(errc::argument,
-                "this storage cannot choose among its objects: make one of those of the split");
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/storage/components.hpp
 
@@ -44701,6 +43764,16 @@ struct guarded_range {
   std::atomic<bool> writable{false};               // whether the zeros may be written to
 };
 
+/// Orders the reads of a mapping before this one ahead of those after it. On x86 the processor does that, and
+/// only the compiler needs to be told; a fence would make the thread sanitizer warn.
+inline void order_reads() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  std::atomic_signal_fence(std::memory_order_acquire);
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
 /// Takes a free range; the first one installs the handler.
 [[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
 
@@ -44883,9 +43956,7 @@ PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t 
 
 namespace penstock::inline v0_1::detail::files {
 
-/// The error of a file that was truncated or written to while it was mapped.
-[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
-/// Throws it: not in a function that is called for each sample.
+/// Throws the error of a file that was truncated or written to while it was mapped.
 [[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
 
 /// How many mappings the process has, and may have; 0 if the system does not say.
@@ -44941,15 +44012,11 @@ class mapping {
 
 namespace penstock::inline v0_1::detail::files {
 
-PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
+PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  throw error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
       .in_file(path)
       .at_offset(offset);
 }
-PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  throw changed_while_mapped(path, offset);
-}
-
 PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
   // Without a stream or a string: there may be no memory to have, either.
   char some[4096];
@@ -45223,21 +44290,11 @@ class file {
       return (there.size() - 1) & ~(state_->page - 1);
     }
     void touch_last_page(const mapping& there, object_id id) const {
-      order_reads();
+      detail::order_reads();
       (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;
-    /// Orders the reads before this one ahead of those after it. On x86 the processor does that, and only the
-    /// compiler needs to be told; a fence would make the thread sanitizer warn.
-    static void order_reads() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-      std::atomic_signal_fence(std::memory_order_acquire);
-#else
-      std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-    }
-
     void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
     /// Counts a read with pread, and checks from time to time whether a mapping would be better.
     void think_again(object_id id, int opened) const;
@@ -45354,7 +44411,7 @@ PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id
   there.check_lost(path(id));
   const auto opened = state_->open_files.use(id);
   if (detail::files::version_of(opened.get(), path(id)).size < there.size())
-    throw detail::files::changed_while_mapped(path(id), there.size() - there.size() % state_->page);
+    detail::files::throw_changed_while_mapped(path(id), there.size() - there.size() % state_->page);
 }
 
 PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,
@@ -45449,6 +44506,554 @@ struct given_paths {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/split_files.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A name that says which of how many files it is: "train-00003-of-00012.arrow".
+struct numbered_name {
+  std::string_view front;  // "train-"
+  std::size_t number = 0, count = 0;
+
+  /// The front without the marks at its end: "train".
+  [[nodiscard]] std::string_view split() const noexcept;
+};
+[[nodiscard]] std::optional<numbered_name> numbered_name_of(std::string_view path) noexcept;
+
+/// A split, and the places of its files in a list.
+struct files_of_split {
+  std::string name;
+  std::vector<std::size_t> files;  // ascending
+
+  friend bool operator==(const files_of_split&, const files_of_split&) = default;
+};
+
+/// Whether a file or folder is called after a split: "val2017" after "validation".
+[[nodiscard]] bool is_called_after(std::string_view name, std::string_view split) noexcept;
+
+/// Where names of splits are looked for.
+enum class split_place : unsigned char { sharded, folder, file };
+
+/// The files whose paths, relative to the dataset's folder, say at such a place that they are of a split;
+/// "train", "validation" and "test" first, then others in the order of their names.
+[[nodiscard]] std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where);
+/// Whether a path says that it is of "train", "validation" or "test".
+[[nodiscard]] bool says_split(std::string_view path, split_place where) noexcept;
+/// Those of the first place that has any, as Hugging Face's `datasets` does; after them files that are
+/// numbered as belonging to several sets.
+[[nodiscard]] std::vector<files_of_split> splits_of(std::span<const std::string> paths);
+
+/// How many characters the folder has that all names have in common, with its slash.
+[[nodiscard]] std::size_t common_folder(std::span<const std::string> names) noexcept;
+/// The paths relative to the folder that all have in common; what follows `?` in a URL is left out.
+[[nodiscard]] std::vector<std::string> relative_paths(std::span<const std::string> names);
+
+/// How a source is called, for messages: `parquet("imdb", ...`.
+struct source_call {
+  std::string_view source;  // "parquet"
+  std::string_view folder;  // empty: a storage
+};
+
+/// Of files by their relative paths those of one split; all for "all". Throws errc::missing if there is no
+/// such split, with those that there are.
+[[nodiscard]] std::vector<std::size_t> files_of(std::span<const std::string> relative,
+                                                const named_split& wanted, const source_call& call);
+/// Throws errc::argument if the files are of several splits, or of one and others, with their names and what
+/// to write.
+void refuse_several_splits(std::span<const std::string> relative, const source_call& call);
+/// Throws errc::missing if some of the files that their names count are not there, and errc::argument for
+/// files of several counts, as two writings leave them.
+void check_numbered_files(std::span<const std::string> paths, const source_call& call);
+
+/// The names of a storage's objects that are of a split.
+[[nodiscard]] std::vector<std::string> names_of_split(std::span<const std::string> names,
+                                                      const named_split& wanted, const source_call& call);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/split_files.ipp
+
+namespace penstock::inline v0_1::detail {
+
+struct split_words {
+  std::string_view name;
+  std::array<std::string_view, 4> words;
+};
+inline constexpr std::array<split_words, 3> known_splits{
+    {{"train", {"train", "training"}},
+     {"validation", {"validation", "valid", "dev", "val"}},
+     {"test", {"test", "testing", "eval", "evaluation"}}}};
+
+inline char lower_letter(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+PENSTOCK_INLINE bool same_letters(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::equal(a, b, {}, &lower_letter, &lower_letter);
+}
+
+// "valid" is "validation"; other names are themselves.
+PENSTOCK_INLINE std::string_view split_called(std::string_view name) noexcept {
+  for (const split_words& one : known_splits)
+    for (const std::string_view word : one.words)
+      if (!word.empty() && same_letters(word, name)) return one.name;
+  return name;
+}
+
+PENSTOCK_INLINE bool has_word(std::string_view name, std::string_view word) noexcept {
+  const auto ends = [&](std::size_t at) {
+    return at == name.size() || std::string_view("-._ 0123456789").find(name[at]) != name.npos;
+  };
+  for (std::size_t at = 0; !word.empty() && at + word.size() <= name.size(); ++at)
+    if ((at == 0 || ends(at - 1)) && ends(at + word.size()) &&
+        same_letters(name.substr(at, word.size()), word))
+      return true;
+  return false;
+}
+
+PENSTOCK_INLINE bool is_called_after(std::string_view name, std::string_view split) noexcept {
+  const std::string_view called = split_called(split);
+  for (const split_words& one : known_splits)
+    if (one.name == called)
+      return std::ranges::any_of(one.words, [&](std::string_view word) { return has_word(name, word); });
+  return has_word(name, split);
+}
+
+// Calls `is(part)` for the folders of a path, or for its last part, until it is true.
+template <class Is>
+bool any_part(std::string_view path, split_place where, const Is& is) {
+  const std::size_t last = path.rfind('/') + 1;
+  if (where == split_place::file) return is(path.substr(last));
+  for (std::size_t begin = 0; begin < last;) {
+    const std::size_t end = path.find('/', begin);
+    if (is(path.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE bool says_split(std::string_view path, split_place where) noexcept {
+  return any_part(path, where, [](std::string_view part) {
+    return std::ranges::any_of(known_splits,
+                               [&](const split_words& one) { return is_called_after(part, one.name); });
+  });
+}
+
+PENSTOCK_INLINE std::string_view numbered_name::split() const noexcept {
+  std::string_view name = front;
+  while (!name.empty() && std::string_view("-._").find(name.back()) != name.npos) name.remove_suffix(1);
+  return name;
+}
+
+PENSTOCK_INLINE std::optional<numbered_name> numbered_name_of(std::string_view path) noexcept {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::size_t of = name.rfind("-of-");
+  if (of == name.npos) return std::nullopt;
+  std::size_t digits = of;
+  while (digits != 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  numbered_name made{name.substr(0, digits)};
+  const char* const end = name.data() + name.size();
+  const auto [behind, failed] = std::from_chars(name.data() + of + 4, end, made.count);
+  const bool ended = behind == end || *behind == '.' || *behind == '-' || *behind == '_';
+  if (digits == of || made.split().empty() || failed != std::errc{} || !ended ||
+      std::from_chars(name.data() + digits, name.data() + of, made.number).ec != std::errc{})
+    return std::nullopt;
+  return made;
+}
+
+PENSTOCK_INLINE std::vector<files_of_split> in_usual_order(
+    std::map<std::string, std::vector<std::size_t>, std::less<>> found) {
+  std::vector<files_of_split> made;
+  for (const split_words& one : known_splits)
+    if (const auto at = found.find(one.name); at != found.end()) {
+      made.push_back({at->first, std::move(at->second)});
+      found.erase(at);
+    }
+  for (auto& [name, files] : found) made.push_back({name, std::move(files)});
+  return made;
+}
+
+PENSTOCK_INLINE std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where) {
+  std::map<std::string, std::vector<std::size_t>, std::less<>> found;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string_view path = paths[i];
+    if (where == split_place::sharded) {
+      const auto name =
+          path.starts_with("data/") && path.find('/', 5) == path.npos ? numbered_name_of(path) : std::nullopt;
+      if (name && name->front.ends_with('-'))
+        found[std::string(name->front.substr(0, name->front.size() - 1))].push_back(i);
+      continue;
+    }
+    for (const split_words& one : known_splits)
+      if (any_part(path, where, [&](std::string_view part) { return is_called_after(part, one.name); }))
+        found[std::string(one.name)].push_back(i);
+  }
+  return in_usual_order(std::move(found));
+}
+
+// Files that are numbered as belonging to several sets, whatever these are called.
+PENSTOCK_INLINE std::vector<files_of_split> numbered_sets(std::span<const std::string> paths) {
+  std::map<std::string, std::vector<std::size_t>, std::less<>> found;
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (const auto name = numbered_name_of(paths[i])) found[std::string(name->split())].push_back(i);
+  if (found.size() < 2) found.clear();
+  return in_usual_order(std::move(found));
+}
+
+PENSTOCK_INLINE std::vector<files_of_split> splits_of(std::span<const std::string> paths) {
+  for (const split_place where : {split_place::sharded, split_place::folder, split_place::file})
+    if (auto found = splits_at(paths, where); !found.empty()) return found;
+  return numbered_sets(paths);
+}
+
+PENSTOCK_INLINE std::size_t common_folder(std::span<const std::string> names) noexcept {
+  if (names.empty()) return 0;
+  std::size_t same = names.front().size();
+  for (const std::string& name : names)
+    same = static_cast<std::size_t>(
+        std::ranges::mismatch(name, std::string_view(names.front()).substr(0, same)).in1 - name.begin());
+  return same == 0 ? 0 : names.front().rfind('/', same - 1) + 1;
+}
+
+PENSTOCK_INLINE std::vector<std::string> relative_paths(std::span<const std::string> names) {
+  const std::size_t common = common_folder(names);
+  std::vector<std::string> made;
+  for (const std::string& name : names) {
+    const bool url = name.find("://") != name.npos;
+    made.push_back(name.substr(common, url ? name.find('?', common) - common : name.npos));
+  }
+  return made;
+}
+
+PENSTOCK_INLINE std::string call_text(const source_call& call, std::string_view behind) {
+  if (call.folder.empty()) return text({call.source, "(storage, ", behind, ")"});
+  return text({call.source, "(\"", call.folder, "\", ", behind, ")"});
+}
+PENSTOCK_INLINE error in_folder(error made, const source_call& call) {
+  if (!call.folder.empty()) made.in_file(call.folder);
+  return made;
+}
+PENSTOCK_INLINE std::string_view place_called(const source_call& call) noexcept {
+  return call.folder.empty() ? "storage" : "folder";
+}
+PENSTOCK_INLINE std::string names_text(const std::vector<files_of_split>& splits) {
+  std::string line;
+  for (const files_of_split& one : splits) append(line, {line.empty() ? "" : ", ", one.name});
+  return line;
+}
+
+[[noreturn]] PENSTOCK_INLINE void choose_a_split(const std::vector<files_of_split>& splits,
+                                                 std::string_view more, const source_call& call) {
+  throw in_folder(error(errc::argument,
+                        {"the ", place_called(call), " has the ", splits.size() == 1 ? "split " : "splits ",
+                         names_text(splits), more, ": choose one, as in ",
+                         call_text(call, text({"split(\"", splits.front().name, "\")"})),
+                         ", or read all files as one dataset with split(\"all\")"}),
+                  call);
+}
+
+PENSTOCK_INLINE void refuse_several_splits(std::span<const std::string> relative, const source_call& call) {
+  const std::vector<files_of_split> splits = splits_of(relative);
+  if (splits.empty()) return;
+  std::set<std::size_t> named;
+  for (const files_of_split& one : splits) named.insert(one.files.begin(), one.files.end());
+  if (named.size() != relative.size()) {
+    std::size_t other = 0;
+    while (named.contains(other)) ++other;
+    choose_a_split(splits, text({", and files of none, such as '", relative[other], "'"}), call);
+  }
+  // "eval_train" has two names, and is one.
+  if (std::ranges::any_of(splits,
+                          [&](const files_of_split& one) { return one.files != splits.front().files; }))
+    choose_a_split(splits, "", call);
+  if (const auto sets = numbered_sets(relative); !sets.empty()) choose_a_split(sets, "", call);
+}
+
+PENSTOCK_INLINE std::vector<std::size_t> files_of(std::span<const std::string> relative,
+                                                  const named_split& wanted, const source_call& call) {
+  std::vector<std::size_t> all(relative.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (wanted.name == "all") return all;
+  const std::vector<files_of_split> splits = splits_of(relative), sets = numbered_sets(relative);
+  const auto set = std::ranges::find(sets, wanted.name, &files_of_split::name);
+  if (set != sets.end()) {  // and those of the split that have no number
+    std::vector<std::size_t> chosen = set->files;
+    for (const files_of_split& one : splits)
+      if (one.name == wanted.name)
+        std::ranges::copy_if(one.files, std::back_inserter(chosen),
+                             [&](std::size_t i) { return !numbered_name_of(relative[i]).has_value(); });
+    std::ranges::sort(chosen);
+    return chosen;
+  }
+  const auto made = [&](std::vector<std::size_t> chosen) {
+    std::vector<std::string> paths;
+    for (const std::size_t i : chosen) paths.push_back(relative[i]);
+    if (const auto several = numbered_sets(paths); !several.empty()) choose_a_split(several, "", call);
+    return chosen;
+  };
+  const std::string_view called = split_called(wanted.name);
+  for (const files_of_split& one : splits)
+    if (one.name == wanted.name || split_called(one.name) == called) return made(one.files);
+  for (const split_place where : {split_place::folder, split_place::file}) {
+    std::erase_if(all, [&](std::size_t i) {
+      return !any_part(relative[i], where,
+                       [&](std::string_view part) { return is_called_after(part, wanted.name); });
+    });
+    if (!all.empty()) return made(std::move(all));
+    all.resize(relative.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+  }
+  if (splits.empty())
+    throw in_folder(error(errc::missing, {"there is no split '", wanted.name, "': no file or folder in the ",
+                                          place_called(call), " is called after one; leave split(\"",
+                                          wanted.name, "\") out to read all files"}),
+                    call);
+  throw in_folder(error(errc::missing, {"there is no split '", wanted.name, "' in the ", place_called(call),
+                                        ", which has the splits ", names_text(splits)}),
+                  call);
+}
+
+PENSTOCK_INLINE void check_numbered_files(std::span<const std::string> paths, const source_call& call) {
+  struct counted {
+    std::string_view path;
+    std::set<std::size_t> numbers;
+  };
+  std::map<std::string_view, std::map<std::size_t, counted>> sets;  // by folder and front, and by count
+  for (const std::string& path : paths) {
+    const auto name = numbered_name_of(path);
+    if (!name) continue;
+    const auto front = static_cast<std::size_t>(name->front.data() + name->front.size() - path.data());
+    counted& set = sets[std::string_view(path).substr(0, front)][name->count];
+    if (set.path.empty()) set.path = path;
+    if (!set.numbers.insert(name->number).second)
+      throw in_folder(error(errc::argument, {"two files called '", std::string_view(path).substr(0, front),
+                                             "...' are number ", name->number, " of ", name->count,
+                                             ": delete the older one, or name the files to read"}),
+                      call);
+  }
+  for (const auto& [front, counts] : sets) {
+    auto whole = counts.begin();  // the largest that is, if one is
+    for (auto at = counts.begin(); at != counts.end(); ++at)
+      if (at->second.numbers.size() == at->first) whole = at;
+    const auto& [count, set] = *whole;
+    if (counts.size() > 1) {
+      const auto other = counts.begin()->first == count ? std::next(counts.begin()) : counts.begin();
+      const std::string_view name = set.path, behind = name.substr(front.size());
+      throw in_folder(
+          error(errc::argument,
+                {"'", set.path, "' and '", other->second.path,
+                 "' count different numbers of files, as if the dataset had been written twice: delete the "
+                 "files "
+                 "of the older one, or name the others, as in ",
+                 call.folder.empty()
+                     ? text({"'", front, "*", behind.substr(behind.find("-of-")), "'"})
+                     : text({call.source, "(\"", front, "*", behind.substr(behind.find("-of-")), "\")"})}),
+          call);
+    }
+    if (set.numbers.size() == count) continue;
+    std::size_t missing = set.numbers.contains(count) ? 1 : 0;  // some count from one
+    while (set.numbers.contains(missing)) ++missing;
+    throw in_folder(error(errc::missing, {"the ", place_called(call), " has ", set.numbers.size(), " of the ",
+                                          count, " files that '", set.path, "' counts, and lacks number ",
+                                          missing, ": fetch the others, or name the files to read"}),
+                    call);
+  }
+}
+
+PENSTOCK_INLINE std::vector<std::string> names_of_split(std::span<const std::string> names,
+                                                        const named_split& wanted, const source_call& call) {
+  std::vector<std::string> relative = relative_paths(names), chosen;
+  if (splits_of(relative).empty() && !names.empty()) {
+    // All of them may be in the folder of a split.
+    const std::string_view common = std::string_view(names.front()).substr(0, common_folder(names));
+    const std::size_t slash = common.size() < 2 ? common.npos : common.rfind('/', common.size() - 2);
+    const std::string_view last = common.substr(slash == common.npos ? 0 : slash + 1);
+    for (std::string& path : relative) path.insert(0, last);
+  }
+  for (const std::size_t i : files_of(relative, wanted, call)) chosen.push_back(names[i]);
+  return chosen;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/table_marks.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Tables keep a list of the files that are rows; others in their folder are not any more, or not yet.
+enum class table_format : std::uint8_t { none, delta, iceberg, hudi, spark };
+
+/// A table, and its folder; of objects of a storage the front of their names.
+struct table_mark {
+  table_format format = table_format::none;
+  std::string folder;
+};
+
+/// Whether a path is one of Iceberg's metadata files. `named`: by a name that Iceberg gives, "v3." of tables
+/// in a file system, "00003-" and a UUID of those in a catalogue; otherwise by its ending.
+[[nodiscard]] bool is_iceberg_metadata(std::string_view path, bool named) noexcept;
+
+/// The table that a folder is, or is in.
+[[nodiscard]] table_mark table_at(const std::string& folder);
+/// The table that some of the objects describe.
+[[nodiscard]] table_mark table_among(std::span<const std::string> names);
+
+/// Throw errc::argument for a table, with the source to use: for a folder, for the folders of some files, and
+/// for the objects of a storage.
+void refuse_table_folder(const std::string& folder, std::string_view source);
+void refuse_table_files(std::span<const std::string> paths, std::string_view source);
+void refuse_table_objects(std::span<const std::string> names, std::string_view source);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/table_marks.ipp
+
+namespace penstock::inline v0_1::detail {
+
+struct table_folder_name {
+  std::string_view folder;
+  table_format format;
+};
+inline constexpr table_folder_name table_folder_names[] = {{"_delta_log", table_format::delta},
+                                                           {".hoodie", table_format::hudi},
+                                                           {"_spark_metadata", table_format::spark}};
+
+PENSTOCK_INLINE bool is_iceberg_metadata(std::string_view path, bool named) noexcept {
+  if (!path.ends_with(".metadata.json") && !path.ends_with(".metadata.json.gz")) return false;
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  const char behind = name.starts_with('v') ? '.' : '-';
+  if (behind == '.') name.remove_prefix(1);
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  return !named || (digits != 0 && name[digits] == behind);
+}
+
+PENSTOCK_INLINE table_mark table_at(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  // Of folders further up only what Iceberg names counts: others may be called "metadata", too.
+  bool named = false;
+  for (fs::path at = fs::absolute(folder, failed).lexically_normal(); !failed; at = at.parent_path()) {
+    if (!at.has_filename() && at.has_relative_path()) continue;  // "sales/"
+    const std::string said = named ? at.string() : folder;
+    std::error_code unknown;
+    for (const table_folder_name& one : table_folder_names)
+      if (fs::is_directory(at / one.folder, unknown)) return {one.format, said};
+    for (fs::directory_iterator file(at / "metadata", unknown), end; !unknown && file != end;
+         file.increment(unknown))
+      if (is_iceberg_metadata(file->path().string(), named)) return {table_format::iceberg, said};
+    named = true;
+    if (at == at.parent_path()) break;
+  }
+  return {};
+}
+
+PENSTOCK_INLINE table_mark table_among(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    for (const table_folder_name& one : table_folder_names)
+      for (std::size_t at = name.find(one.folder); at != name.npos; at = name.find(one.folder, at + 1))
+        if ((at == 0 || name[at - 1] == '/') && name.substr(at + one.folder.size(), 1) == "/")
+          return {one.format, name.substr(0, at)};
+    if (is_iceberg_metadata(name, true)) {
+      const std::size_t folder = name.rfind("metadata/");
+      return {table_format::iceberg, name.substr(0, folder == name.npos ? 0 : folder)};
+    }
+  }
+  return {};
+}
+
+PENSTOCK_INLINE void refuse_mark(const table_mark& mark, std::string_view source, bool stored) {
+  if (mark.format == table_format::none) return;
+  const bool delta = mark.format == table_format::delta, iceberg = mark.format == table_format::iceberg;
+  std::string said;
+  if (delta || iceberg) {
+    const std::string_view called = delta ? "delta" : "iceberg";
+    said = text({"this is a table of ", delta ? "Delta Lake" : "Apache Iceberg",
+                 ", and not all files in its folder are rows of it: read it with ", called, "(",
+                 stored ? std::string("storage") : text({"\"", mark.folder, "\""}),
+                 "), which <penstock/source/", called, ".hpp> has"});
+  } else if (mark.format == table_format::hudi) {
+    said =
+        "this is a table of Apache Hudi, and not all files in its folder are rows of it; there is no source "
+        "for it: let Hudi or Spark write its rows to files of their own";
+  } else {
+    said =
+        "Spark's streaming wrote this folder, and not all files in it are rows: its folder _spark_metadata "
+        "lists those that are, and there is no source for it";
+  }
+  error refused(errc::argument, {said, "; ", source, " reads files that are named one by one as they are"});
+  if (!mark.folder.empty()) refused.in_file(mark.folder);
+  throw refused;
+}
+
+PENSTOCK_INLINE void refuse_table_folder(const std::string& folder, std::string_view source) {
+  refuse_mark(table_at(folder), source, false);
+}
+
+PENSTOCK_INLINE void refuse_table_files(std::span<const std::string> paths, std::string_view source) {
+  std::set<std::string_view> folders;
+  for (const std::string& path : paths) {
+    const std::size_t slash = path.rfind('/');
+    folders.insert(slash == path.npos ? "."
+                                      : std::string_view(path).substr(0, std::max<std::size_t>(slash, 1)));
+  }
+  for (const std::string_view folder : folders) refuse_table_folder(std::string(folder), source);
+}
+
+PENSTOCK_INLINE void refuse_table_objects(std::span<const std::string> names, std::string_view source) {
+  refuse_mark(table_among(names), source, true);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/data_folder.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What a folder's files are: `*.parquet`; `*.arrow`, of the folders that Hugging Face's `datasets` writes
+/// with `save_to_disk` those that their `state.json` lists; `*.csv`; `*.tsv`; `*.jsonl` and `*.ndjson`, or if
+/// there are none `*.txt` and `*.text`; names with "tfrecord" or ".tfrec" in them, or if there are none
+/// numbered ones without an ending.
+enum class data_kind : std::uint8_t { parquet, arrow, csv, tsv, lines, tfrecord };
+
+/// The paths of a dataset's files: those of a folder, or those that a pattern names; of a split, if one is
+/// named, and otherwise those of a folder that has one only. Throws errc::missing for a folder without any,
+/// without the split, or without some of those that names count, and errc::argument for files of several
+/// splits, of two writings of a dataset, and for a table's folder.
+///
+/// Folders are looked through with the folders in them, without names that begin with `_` or `.`.
+[[nodiscard]] std::vector<std::string> data_paths(data_kind kind, const std::string& pattern,
+                                                  const named_split* wanted = nullptr);
+template <pattern_text Text>
+[[nodiscard]] std::vector<std::string> data_paths(data_kind kind, const Text& pattern,
+                                                  const named_split* wanted = nullptr) {
+  return data_paths(kind, to_pattern(pattern), wanted);
+}
+/// Whether there is a folder of this name.
+[[nodiscard]] bool is_data_folder(const std::string& path);
+
+/// A storage whose objects are the files of one dataset. Throws errc::argument for those of several splits,
+/// and of a table.
+template <storage Storage>
+[[nodiscard]] Storage one_split(Storage where, std::string_view source) {
+  refuse_table_objects(where.names(), source);
+  refuse_several_splits(relative_paths(where.names()), {source, {}});
+  return where;
+}
+/// The objects of a split.
+template <storage Storage>
+[[nodiscard]] Storage one_split(Storage where, const named_split& wanted, std::string_view source) {
+  refuse_table_objects(where.names(), source);
+  std::vector<std::string> chosen = names_of_split(where.names(), wanted, {source, {}});
+  if (chosen.size() == where.names().size()) return where;
+  if constexpr (renaming_storage<Storage>)
+    return where.with_names(std::move(chosen));
+  else
+    throw error(errc::argument,
+                "this storage cannot choose among its objects: make one of those of the split");
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/files/whole_file.hpp
 
@@ -45583,8 +45188,32 @@ struct folder_rules {
   bool (*is)(std::string_view name);
   bool (*is_instead)(std::string_view name) = nullptr;  // if there are none
   bool is_table = false;                                // whether a table may keep such files
-  bool flat = false;                                    // whether folders in it are looked at only if need be
+  bool saved = false;  // whether `save_to_disk` writes them: folders in it are looked at only if need be
 };
+
+inline constexpr folder_rules rules_of_kinds[] = {
+    {"parquet", "*.parquet",
+     [](std::string_view name) {
+       return name.ends_with(".parquet") || name.ends_with(".parq") || name.ends_with(".pq");
+     },
+     nullptr, true},
+    // Hugging Face keeps what its functions returned under names that begin with "cache-".
+    {"arrow_ipc", "*.arrow",
+     [](std::string_view name) { return name.ends_with(".arrow") && !name.starts_with("cache-"); }, nullptr,
+     true, true},
+    {"csv", "*.csv", [](std::string_view name) { return name.ends_with(".csv"); }},
+    {"tsv", "*.tsv", [](std::string_view name) { return name.ends_with(".tsv"); }},
+    {"lines", "*.jsonl or *.txt",
+     [](std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); },
+     [](std::string_view name) { return name.ends_with(".txt") || name.ends_with(".text"); }},
+    {"tfrecord", "*.tfrecord",
+     [](std::string_view name) {
+       const bool is_index = name.ends_with(".idx") || name.ends_with(".index") || name.ends_with(".json");
+       return !is_index && (name.find("tfrecord") != name.npos || name.find(".tfrec") != name.npos);
+     },
+     [](std::string_view name) {
+       return name.find('.') == name.npos && numbered_name_of(name).has_value();
+     }}};
 
 /// Paths relative to a folder, in the order of their bytes.
 template <class Iterator>
@@ -45615,7 +45244,7 @@ PENSTOCK_INLINE std::vector<std::string> files_in_folder(const std::string& fold
   using deep = std::filesystem::recursive_directory_iterator;
   for (const auto is : {rules.is, rules.is_instead}) {
     if (is == nullptr) continue;
-    std::vector<std::string> found = rules.flat ? files_in<flat>(folder, is) : std::vector<std::string>();
+    std::vector<std::string> found = rules.saved ? files_in<flat>(folder, is) : std::vector<std::string>();
     if (found.empty()) found = files_in<deep>(folder, is);
     if (!found.empty()) return found;
   }
@@ -45701,8 +45330,9 @@ PENSTOCK_INLINE bool is_data_folder(const std::string& path) {
   return std::filesystem::is_directory(path, failed);
 }
 
-PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, const named_split* wanted,
-                                                    const folder_rules& rules, bool saved = false) {
+PENSTOCK_INLINE std::vector<std::string> data_paths(data_kind kind, const std::string& given,
+                                                    const named_split* wanted) {
+  const folder_rules& rules = rules_of_kinds[static_cast<std::size_t>(kind)];
   const std::string pattern = files::local_path(given);
   const source_call call{rules.source, pattern};
   if (!is_data_folder(pattern)) {
@@ -45716,7 +45346,7 @@ PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, co
   std::string folder = pattern;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   std::vector<std::string> relative = files_in_folder(folder, rules);
-  const bool all_said = saved && keep_saved(folder, relative);
+  const bool all_said = rules.saved && keep_saved(folder, relative);
   if (wanted == nullptr) {
     refuse_several_splits(relative, call);
   } else {
@@ -45727,58 +45357,8 @@ PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, co
   for (std::string& path : relative) path.insert(0, folder == "/" ? folder : folder + "/");
   if (all_said) return relative;
   check_numbered_files(relative, call);
-  if (saved && (wanted == nullptr || wanted->name != "all")) refuse_other_names(folder, relative);
+  if (rules.saved && (wanted == nullptr || wanted->name != "all")) refuse_other_names(folder, relative);
   return relative;
-}
-
-PENSTOCK_INLINE std::vector<std::string> parquet_paths(const std::string& pattern,
-                                                       const named_split* wanted) {
-  const auto is = [](std::string_view name) {
-    return name.ends_with(".parquet") || name.ends_with(".parq") || name.ends_with(".pq");
-  };
-  return data_paths(pattern, wanted, {.source = "parquet", .files = "*.parquet", .is = is, .is_table = true});
-}
-
-PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern, const named_split* wanted) {
-  // Hugging Face keeps what its functions returned under names that begin with "cache-".
-  const auto is = [](std::string_view name) {
-    return name.ends_with(".arrow") && !name.starts_with("cache-");
-  };
-  return data_paths(pattern, wanted,
-                    {.source = "arrow_ipc", .files = "*.arrow", .is = is, .is_table = true, .flat = true},
-                    true);
-}
-
-PENSTOCK_INLINE std::vector<std::string> line_paths(const std::string& pattern, const named_split* wanted) {
-  const auto is = [](std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); };
-  const auto is_text = [](std::string_view name) {
-    return name.ends_with(".txt") || name.ends_with(".text");
-  };
-  return data_paths(pattern, wanted,
-                    {.source = "lines", .files = "*.jsonl or *.txt", .is = is, .is_instead = is_text});
-}
-
-PENSTOCK_INLINE std::vector<std::string> csv_paths(const std::string& pattern, const named_split* wanted) {
-  const auto is = [](std::string_view name) { return name.ends_with(".csv"); };
-  return data_paths(pattern, wanted, {.source = "csv", .files = "*.csv", .is = is});
-}
-
-PENSTOCK_INLINE std::vector<std::string> tsv_paths(const std::string& pattern, const named_split* wanted) {
-  const auto is = [](std::string_view name) { return name.ends_with(".tsv"); };
-  return data_paths(pattern, wanted, {.source = "tsv", .files = "*.tsv", .is = is});
-}
-
-PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& pattern,
-                                                        const named_split* wanted) {
-  const auto is = [](std::string_view name) {
-    const bool is_index = name.ends_with(".idx") || name.ends_with(".index") || name.ends_with(".json");
-    return !is_index && (name.find("tfrecord") != name.npos || name.find(".tfrec") != name.npos);
-  };
-  const auto is_numbered = [](std::string_view name) {
-    return name.find('.') == name.npos && numbered_name_of(name).has_value();
-  };
-  return data_paths(pattern, wanted,
-                    {.source = "tfrecord", .files = "*.tfrecord", .is = is, .is_instead = is_numbered});
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -45792,7 +45372,7 @@ namespace detail {
 /// whoever reads them one after another waits for no answer.
 ///
 /// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
-class size_requests {
+class size_requests : unmovable {
  public:
   enum class state : std::uint8_t { open, known, failed };
   struct answer_type {
@@ -45801,8 +45381,6 @@ class size_requests {
   };
 
   size_requests(session_view session, std::size_t objects) noexcept;
-  size_requests(const size_requests&) = delete;
-  size_requests& operator=(const size_requests&) = delete;
   /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
   ~size_requests();
 
@@ -45846,7 +45424,7 @@ class size_requests {
 /// ahead. No allocation in the steady state.
 ///
 /// Threads: one reads; `end` and nothing else may be called by others meanwhile.
-class forward_pieces {
+class forward_pieces : unmovable {
  public:
   static constexpr std::size_t piece = 1_MiB;
 
@@ -45858,8 +45436,6 @@ class forward_pieces {
     requests_.reserve(slots_.size());
     if (session.in_background() && session.traits().latency) sizes_.emplace(session, objects);
   }
-  forward_pieces(const forward_pieces&) = delete;
-  forward_pieces& operator=(const forward_pieces&) = delete;
   /// Ends the reads in progress, and waits until they have been reported.
   ~forward_pieces() {
     end();
@@ -46170,8 +45746,7 @@ PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
   bool skipped = false;
   while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
          head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
-    std::uint64_t size = 8;
-    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    const std::uint64_t size = std::uint64_t{8} + load_little<std::uint32_t>(head.data() + 4);
     head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
     skipped = true;
   }
@@ -48772,9 +48347,7 @@ PENSTOCK_INLINE std::string column_constant::spelled() const {
     case kind::whole:
       return negative_ ? std::to_string(static_cast<std::int64_t>(bits_)) : std::to_string(bits_);
     case kind::real: {
-      char digits[32];
-      const auto end = std::to_chars(digits, digits + sizeof(digits), real_).ptr;
-      std::string made(digits, end);
+      std::string made = detail::number_text(real_);
       if (made.find_first_of(".en") == std::string::npos) made += ".0";
       return made;
     }
@@ -50113,7 +49686,7 @@ PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t
   while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
                    populate_read) != 0) {
     if (errno == EINTR) continue;
-    if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
+    if (errno == EFAULT) detail::files::throw_changed_while_mapped(path, offset);
     if (errno == EINVAL) {
       throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
     }
@@ -50125,7 +49698,7 @@ PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, c
                                                          std::uint64_t offset) {
   struct stat now {};
   if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
-    throw detail::files::changed_while_mapped(path, offset);
+    detail::files::throw_changed_while_mapped(path, offset);
 }
 PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
     : files_(pattern), options_(options) {}
@@ -50236,13 +49809,13 @@ template <unpacker... Unpack, storage Storage>
 }
 template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern))), options,
+  return {mapped_file(detail::data_paths(detail::data_kind::arrow, pattern)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
                                                       arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern), &which)), options,
+  return {mapped_file(detail::data_paths(detail::data_kind::arrow, pattern, &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.
@@ -50258,16 +49831,20 @@ template <unpacker... Unpack>
 
 namespace penstock::inline v0_1::detail {
 
-/// A batch of another library, and its columns.
-struct imported_batch {
-  arrow_abi::held<arrow_abi::array> array;
-  arrow_column root;
-  std::vector<arrow_leaf> leaves;
-};
-/// The columns of a stream: their types, and the names of the leaves.
+/// The columns of batches of another library: their types, and the names of the leaves.
 struct imported_schema {
   arrow_type root;
   std::vector<std::string> leaves;
+
+  explicit imported_schema(arrow_type columns)
+      : root(static_cast<arrow_type&&>(columns)), leaves(arrow_leaf_names(root)) {}
+};
+/// Such a batch, and its columns.
+struct imported_batch {
+  shared<const imported_schema> schema;
+  arrow_abi::held<arrow_abi::array> array;
+  arrow_column root;
+  std::vector<arrow_leaf> leaves;
 };
 
 /// The type that a schema of another library describes. Throws errc::argument for one that describes none.
@@ -50276,7 +49853,7 @@ struct imported_schema {
 /// Checks what a batch says of its columns, and takes it. Throws errc::argument if it does not fit the
 /// schema.
 [[nodiscard]] shared<const imported_batch> import_arrow_batch(arrow_abi::held<arrow_abi::array> given,
-                                                              const imported_schema& schema);
+                                                              shared<const imported_schema> schema);
 
 /// A row of a stream: an open sample that keeps its batch alive.
 class arrow_stream_row {
@@ -50287,17 +49864,16 @@ class arrow_stream_row {
   /// "batch 3, row 17".
   [[nodiscard]] std::string_view key() const;
   [[nodiscard]] std::string_view url() const noexcept { return {}; }
-  [[nodiscard]] std::size_t size() const noexcept { return schema_ ? schema_->leaves.size() : 0; }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return schema_->leaves[i]; }
+  [[nodiscard]] std::size_t size() const noexcept { return batch_ ? batch_->schema->leaves.size() : 0; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return batch_->schema->leaves[i]; }
   /// The place of a column, or their number. Throws errc::argument if two columns have the name.
   [[nodiscard]] std::size_t place_of(std::string_view name) const {
-    return schema_ ? find_arrow_leaf(schema_->leaves, name) : 0;
+    return batch_ ? find_arrow_leaf(batch_->schema->leaves, name) : 0;
   }
   [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], at_.sample}; }
 
  private:
   friend class arrow_stream_reader;
-  shared<const imported_schema> schema_;
   shared<const imported_batch> batch_;
   source_mark at_;
   mutable std::string key_;
@@ -50442,10 +50018,11 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
 }
 
 PENSTOCK_INLINE shared<const imported_batch> import_arrow_batch(arrow_abi::held<arrow_abi::array> given,
-                                                                const imported_schema& schema) {
+                                                                shared<const imported_schema> schema) {
   shared<imported_batch> made(new imported_batch);
+  made->schema = std::move(schema);
   made->array = std::move(given);
-  made->root = import_arrow_column(*made->array, schema.root);
+  made->root = import_arrow_column(*made->array, made->schema->root);
   made->leaves = arrow_leaves(made->root);
   return made;
 }
@@ -50459,10 +50036,7 @@ PENSTOCK_INLINE std::string_view arrow_stream_row::key() const {
 PENSTOCK_INLINE bool arrow_stream_reader::next(arrow_stream_row& e) {
   while (!batch_ || row_ == batch_->root.length)
     if (!next_batch()) return false;
-  if (e.batch_ != batch_) {
-    e.batch_ = batch_;
-    e.schema_ = schema_;
-  }
+  if (e.batch_ != batch_) e.batch_ = batch_;
   e.at_ = {batches_, row_++};
   return true;
 }
@@ -50498,7 +50072,7 @@ PENSTOCK_INLINE bool arrow_stream_reader::next_batch() {
     return false;
   }
   try {
-    batch_ = import_arrow_batch(std::move(found), *schema_);
+    batch_ = import_arrow_batch(std::move(found), schema_);
   } catch (error& e) {
     ended_ = true;
     e.for_key(text({"batch ", batches_}));
@@ -50516,10 +50090,7 @@ PENSTOCK_INLINE void arrow_stream_reader::begin() {
   started_ = true;
   arrow_abi::held<arrow_abi::schema> said;
   if (const int code = stream_->get_schema(stream_.get(), said.get()); code != 0) fail(code, "schema");
-  shared<imported_schema> made(new imported_schema);
-  made->root = import_arrow_schema(*said);
-  made->leaves = arrow_leaf_names(made->root);
-  schema_ = std::move(made);
+  schema_.reset(new const imported_schema(import_arrow_schema(*said)));
 }
 
 PENSTOCK_INLINE void arrow_stream_reader::fail(int code, std::string_view doing) {
@@ -50798,73 +50369,64 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct joins_no_source : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: mix, zip and concat join sources, and sources with stages; one argument is something "
         "else; wrap a container in from(...)");
   }
 };
 struct joins_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix, zip and concat compute with positions, and one of these sources can only "
                   "be read forward; use a source with an index");
   }
 };
 struct joins_sharded : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
                   "world) once, after it");
   }
 };
 struct joins_batched : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
   }
 };
 struct joins_cursor : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
                   "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
 struct joins_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
                   "there are; write it after them");
   }
 };
 struct joins_annotation : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: inside mix, zip and concat the only annotation allowed is seed(n); workers, "
                   "prefetch, memory and the like apply to the whole run, write them after it");
   }
 };
 struct joins_bad_samples : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
                   "whole run, write it after them");
   }
 };
 struct joins_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: mix, zip and concat need at least one source to join");
   }
 };
 
@@ -50949,7 +50511,7 @@ template <class Wrong, class Make, class... Args>
   if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
     return ill_formed{};
   } else if constexpr (!is_right<Wrong>) {
-    Wrong::template explain<void>();
+    Wrong::explain(0);
     return ill_formed{};
   } else {
     return make(args...);
@@ -50977,9 +50539,8 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 namespace mistakes {
 
 struct elements_differ : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix and concat deliver one type of element, and the elements of these sources "
                   "are of different types; convert them to one type with map(f) or fields<...>. This error "
                   "names them, in elements<...>");
@@ -51473,7 +51034,7 @@ struct concat_fn {
           const auto plans = make_pack(as_plan(given)...);
           using facts = elements_of<std::remove_const_t<decltype(plans)>>;
           if constexpr (!facts::same) {
-            mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+            mistakes::elements_differ::explain(arrives_here<typename facts::type>{});
             return ill_formed{};
           } else {
             return concat_source(joined(plans));
@@ -51637,6 +51198,34 @@ inline constexpr own_index_policy index_policy::require{detail::own_index_use::r
 ///                       shard at all is refused
 enum class on_damaged_shard { refuse, take_what_is_there };
 
+/// Options of `webdataset`.
+struct webdataset_options {
+  index_policy index = index_policy::cache;
+  /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
+  std::size_t threads = 0;
+  /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
+  /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
+  bool require_end = false;
+  /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
+  /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
+  std::uint64_t extension_limit = 1_MiB;
+  /// The folder for indexes that are not kept beside their shards; empty: the user's cache folder. See
+  /// `index_policy`.
+  std::string index_folder = {};
+  /// Where reads have latency, a missing index is built by reads of up to 4 MiB as long as headers are at
+  /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
+  /// one.
+  std::uint64_t scan_gap = 256_KiB;
+  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
+  /// what a shard has, nor for `require`, since no index is kept of such a shard.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
+  /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
+  /// index is made again if it was made with another choice.
+  bool skip_apple_double = true;
+};
+
+inline detail::index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/sidecar.hpp
@@ -51790,69 +51379,6 @@ PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/records/header_reader.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// How much a scan reads at once. A read that follows the one before it is four times as large.
-struct scan_pace {
-  std::uint64_t smallest = 2048;
-  std::uint64_t largest = 256 * 1024;
-  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
-
-  /// For a storage whose reads have latency, where a few bytes take as long as many.
-  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
-    return {8 * 1024, 4 * 1024 * 1024, gap};
-  }
-};
-
-/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
-/// close together.
-class header_reader {
- public:
-  static constexpr bool forward = false;
-
-  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
-      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
-
-  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
-    if (count == 0) return {};
-    if (session_.views()) return session_.view(id_, offset, count);
-    if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-    return window_.view().subspan(detail::to_size(offset - begin_), count);
-  }
-
-  /// `offset`, or the end if that is nearer.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  void fill(std::uint64_t offset, std::size_t count) {
-    const std::uint64_t end = begin_ + window_.size();
-    const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
-    ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
-    const std::uint64_t wanted =
-        std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-    window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-    begin_ = offset;
-    session_.read(id_, offset, window_.span());
-  }
-
-  session_view session_;
-  object_id id_;
-  std::uint64_t size_;
-  scan_pace pace_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_;
-  buffer window_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/records/shard_index.hpp
 
 /// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
@@ -52001,17 +51527,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
-  std::memset(to, 0, size);
-  std::memcpy(to, magic.data(), magic.size());
-  store_little<std::uint32_t>(to + 8, version);
-  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-  std::byte* field = to + 16;
-  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+  store_head({to, size}, magic, version,
+             {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content,
+              unended, bytewise, apple_double});
 }
 
 PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
@@ -52101,6 +51619,61 @@ PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
 
 namespace penstock::inline v0_1 {
 namespace detail {
+
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
+
+  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
+    if (count == 0) return {};
+    if (session_.views()) return session_.view(id_, offset, count);
+    if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+    return window_.view().subspan(detail::to_size(offset - begin_), count);
+  }
+
+  /// `offset`, or the end if that is nearer.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  void fill(std::uint64_t offset, std::size_t count) {
+    const std::uint64_t end = begin_ + window_.size();
+    const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+    ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+    window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+    begin_ = offset;
+    session_.read(id_, offset, window_.span());
+  }
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  scan_pace pace_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_;
+  buffer window_;
+};
 
 /// The default maximum size of an extension header.
 inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
@@ -52204,13 +51777,13 @@ struct split_path {
 /// Source: webdataset, tariterators.py, tar_file_iterator.
 [[nodiscard]] bool skipped_member(std::string_view path) noexcept;
 
-/// Names that every WebDataset sample already has, so that no member may have them.
 /// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
 /// systems cannot keep. Source: RFC 1740, and tar of macOS.
 [[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1).starts_with("._");
 }
 
+/// Names that every WebDataset sample already has, so that no member may have them.
 [[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
   return suffix == "__key__" || suffix == "__url__";
 }
@@ -52221,6 +51794,12 @@ struct split_path {
 }
 
 [[nodiscard]] std::string lower_case(std::string_view text);
+
+/// Throw errc::format for a member that no sample may have: a sparse file, and one whose name WebDataset
+/// keeps for itself or the sample has already.
+[[noreturn, gnu::cold]] void refuse_sparse(const shard_member& m, std::string_view key);
+[[noreturn, gnu::cold]] void refuse_suffix(const shard_member& m, std::string_view lowered,
+                                           std::string_view key);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -52261,6 +51840,23 @@ PENSTOCK_INLINE std::string lower_case(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return lowered;
+}
+
+PENSTOCK_INLINE void refuse_sparse(const shard_member& m, std::string_view key) {
+  throw error(errc::format, {"'", m.path,
+                             "' is a sparse file, which is stored with its holes left out; write the archive "
+                             "without --sparse"})
+      .at_offset(m.header)
+      .for_key(key);
+}
+
+PENSTOCK_INLINE void refuse_suffix(const shard_member& m, std::string_view lowered, std::string_view key) {
+  throw error(errc::format,
+              {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                        : "the sample has two members '",
+               lowered, "'"})
+      .at_offset(m.header)
+      .for_key(key);
 }
 
 }  // namespace detail
@@ -52353,25 +51949,12 @@ PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
     apple_double_ = skip_apple_double_ ? 1 : 2;
     if (skip_apple_double_) return;
   }
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
+  if (m.sparse) refuse_sparse(m, parts->key);
   if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
   const std::string lowered = lower_case(parts->suffix);
   if (marks_bad(lowered, m.size)) bad_ = true;
   const std::uint32_t suffix = number_of(lowered);
-  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) refuse_suffix(m, lowered, parts->key);
   last_seen_[suffix] = met_;
   check_room(members_.size(), "members");
   members_.push_back({(m.data / 512) << 24 | suffix, m.size});
@@ -52768,6 +52351,30 @@ class member_walk {
   std::uint64_t extension_limit_;
 };
 
+/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
+/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
+/// complete tar archive.
+class member_scan : header_reader, public member_walk {
+ public:
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
+              scan_pace pace = {})
+      : header_reader(session, id, size, pace),
+        member_walk(walk_input::of<header_reader>(*this), extension_limit) {
+    const bytes_view head = header_reader::get(0, 4096);
+    const auto compressed = compression_of(head);
+    if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+      std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+      if (!packed_format_of(compressed).format.empty())
+        advice +=
+            ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+            "webdataset_stream to read it forward";
+      throw error(errc::format, advice).at_offset(0);
+    }
+  }
+  member_scan(const member_scan&) = delete;  // the walk refers to the reader
+  member_scan& operator=(const member_scan&) = delete;
+};
+
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
@@ -52936,38 +52543,6 @@ PENSTOCK_INLINE void member_walk::forget() noexcept {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/tar_scan.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
-/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
-/// complete tar archive.
-class member_scan : header_reader, public member_walk {
- public:
-  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
-              scan_pace pace = {})
-      : header_reader(session, id, size, pace),
-        member_walk(walk_input::of<header_reader>(*this), extension_limit) {
-    const bytes_view head = header_reader::get(0, 4096);
-    const auto compressed = compression_of(head);
-    if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-      std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
-      if (!packed_format_of(compressed).format.empty())
-        advice +=
-            ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
-            "webdataset_stream to read it forward";
-      throw error(errc::format, advice).at_offset(0);
-    }
-  }
-  member_scan(const member_scan&) = delete;  // the walk refers to the reader
-  member_scan& operator=(const member_scan&) = delete;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/tar/foreign_index.hpp
 
 /// Indexes that other programs wrote beside a shard, checked against the shard.
@@ -53039,7 +52614,7 @@ inline constexpr sidecar own_index{".penstock-index"};
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
-[[nodiscard]] const char* to_text(index_state state) noexcept;
+[[nodiscard]] std::string_view to_text(index_state state) noexcept;
 
 /// Reads the header of an index file and nothing else.
 [[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
@@ -53141,20 +52716,11 @@ PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std
   return folder + in_hex(one) + in_hex(two) + ".penstock-index";
 }
 
-PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
-  switch (state) {
-    case index_state::good:
-      return "is valid";
-    case index_state::missing:
-      return "does not exist";
-    case index_state::unreadable:
-      return "cannot be read";
-    case index_state::damaged:
-      return "is damaged, or was written by another version";
-    case index_state::stale:
-      return "was made for another state of the shard";
-  }
-  return "";
+PENSTOCK_INLINE std::string_view to_text(index_state state) noexcept {
+  return enum_name(
+      {"is valid", "does not exist", "cannot be read", "is damaged, or was written by another version",
+       "was made for another state of the shard"},
+      state);
 }
 
 // An open index file and its size.
@@ -53304,16 +52870,69 @@ struct foreign_member {
 // The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
 class dali_lines {
  public:
-  dali_lines(std::string_view text, std::uint64_t shard_size);
+  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
+  }
 
   [[nodiscard]] bool named() const noexcept { return named_; }
   [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
 
  private:
-  std::string_view line();
-  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept;
-  [[nodiscard]] std::uint64_t number(std::string_view text) const;
-  void members_of(std::string_view text);
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
+    return value;
+  }
+
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree({"ends within line ", line_});
+      }
+      if (m.data % tar::block_size != 0 || m.data == 0)
+        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
+                  ", and the shard has ", shard_size_, " bytes"});
+      // a header lies between two members, so the shard's size bounds their number
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
+        disagree({"has members that overlap, or are out of order, in line ", line_});
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree({"has no member in line ", line_});
+  }
 
   std::string_view rest_;
   std::uint64_t shard_size_;
@@ -53326,184 +52945,111 @@ class dali_check : private foreign_check {
  public:
   using foreign_check::foreign_check;
 
-  [[nodiscard]] buffer index(std::string_view text);
+  [[nodiscard]] buffer index(std::string_view text) {
+    const dali_lines lines(text, shard.version.size);
+    if (lines.named())
+      by_names(lines.members());
+    else
+      by_headers(lines.members());
+    return builder.finish(shard.version);
+  }
 
  private:
   static constexpr std::string_view in_line = " in line ";
 
   // A line is a sample: members that WebDataset skips are not part of it.
-  void add(const shard_member& m, const foreign_member& said);
+  void add(const shard_member& m, const foreign_member& said) {
+    const std::uint64_t before = builder.met();
+    builder.add(m);
+    const bool another = builder.met() != before;
+    if (another == (said.line == line_)) {
+      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
+                said.line});
+    }
+    line_ = said.line;
+  }
 
-  void by_headers(const std::vector<foreign_member>& said);
+  void by_headers(const std::vector<foreign_member>& said) {
+    std::size_t next = 0;
+    tar::member_scan found = members();
+    for (shard_member m; found.next(m);) {
+      const bool listed = next < said.size() && said[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        continue;
+      }
+      if (!listed || said[next].size != m.size) {
+        const bool more = next < said.size();
+        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
+                  more ? in_line : "", more ? piece(said[next].line) : piece("")});
+      }
+      add(m, said[next]);
+      ++next;
+    }
+    builder.note_unended(found.unended());
+    if (next < said.size())
+      disagree({"has a member", in_line, said[next].line, " that the shard does not have there"});
+  }
 
-  void by_names(const std::vector<foreign_member>& members);
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader in(shard.session, shard.id, shard.version.size, shard.pace);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
+      add(m, said);
+      kept.push_back(&said);
+    }
+    const std::size_t places = shard.checks + 1;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
 
   // Checks the header before a member's bytes. The name may be in a separate header before that one.
-  void check(header_reader& in, const foreign_member& said);
+  void check(header_reader& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
+    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
+    if (good) {
+      const auto stored = tar::number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      tar::header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
+                ", and the shard does not have it there"});
+    }
+  }
 
   // Checks that no member of a sample lies before the first member or after the last.
-  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept);
+  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
+    tar::member_walk walk(tar::walk_input::of(in), shard.extension_limit);
+    shard_member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first && (kept.empty() || found.data != kept.front()->data))
+      disagree({"does not have the first member of the shard, '", found.path, "'"});
+    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
+    builder.note_unended(kept.empty() && walk.unended());
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
+    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
+    builder.note_unended(walk.unended());
+  }
 
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
 };
-
-PENSTOCK_INLINE dali_lines::dali_lines(std::string_view text, std::uint64_t shard_size)
-    : rest_(text), shard_size_(shard_size) {
-  const std::string_view first = line();
-  named_ = first.starts_with("v1.2 ");
-  if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
-  const std::uint64_t samples = number(first.substr(5));
-  while (!rest_.empty()) members_of(line());
-  if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
-}
-
-PENSTOCK_INLINE std::string_view dali_lines::line() {
-  const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-  const std::string_view found = rest_.substr(0, end);
-  rest_.remove_prefix(std::min(end + 1, rest_.size()));
-  ++line_;
-  return found;
-}
-
-PENSTOCK_INLINE std::string_view dali_lines::word(std::string_view& text) noexcept {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
-  const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
-  const std::string_view found = text.substr(0, end);
-  text.remove_prefix(end);
-  return found;
-}
-
-PENSTOCK_INLINE std::uint64_t dali_lines::number(std::string_view text) const {
-  const std::string_view digits = word(text);
-  std::uint64_t value = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (problem != std::errc{} || end != digits.data() + digits.size())
-    disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
-  return value;
-}
-
-PENSTOCK_INLINE void dali_lines::members_of(std::string_view text) {
-  const std::size_t before = members_.size();
-  while (true) {
-    foreign_member m;
-    m.suffix = word(text);
-    if (m.suffix.empty()) break;
-    m.data = number(word(text));
-    m.size = number(word(text));
-    m.line = line_;
-    if (named_) {
-      m.path = word(text);
-      if (m.path.empty()) disagree({"ends within line ", line_});
-    }
-    if (m.data % tar::block_size != 0 || m.data == 0)
-      disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
-    if (m.data > shard_size_ || m.size > shard_size_ - m.data)
-      disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
-                ", and the shard has ", shard_size_, " bytes"});
-    // a header lies between two members, so the shard's size bounds their number
-    if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
-      disagree({"has members that overlap, or are out of order, in line ", line_});
-    members_.push_back(m);
-  }
-  if (members_.size() == before) disagree({"has no member in line ", line_});
-}
-
-PENSTOCK_INLINE buffer dali_check::index(std::string_view text) {
-  const dali_lines lines(text, shard.version.size);
-  if (lines.named())
-    by_names(lines.members());
-  else
-    by_headers(lines.members());
-  return builder.finish(shard.version);
-}
-
-PENSTOCK_INLINE void dali_check::add(const shard_member& m, const foreign_member& said) {
-  const std::uint64_t before = builder.met();
-  builder.add(m);
-  const bool another = builder.met() != before;
-  if (another == (said.line == line_)) {
-    disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
-              said.line});
-  }
-  line_ = said.line;
-}
-
-PENSTOCK_INLINE void dali_check::by_headers(const std::vector<foreign_member>& said) {
-  std::size_t next = 0;
-  tar::member_scan found = members();
-  for (shard_member m; found.next(m);) {
-    const bool listed = next < said.size() && said[next].data == m.data;
-    if (!belongs(m)) {
-      if (listed) ++next;
-      continue;
-    }
-    if (!listed || said[next].size != m.size) {
-      const bool more = next < said.size();
-      disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
-                more ? in_line : "", more ? piece(said[next].line) : piece("")});
-    }
-    add(m, said[next]);
-    ++next;
-  }
-  builder.note_unended(found.unended());
-  if (next < said.size())
-    disagree({"has a member", in_line, said[next].line, " that the shard does not have there"});
-}
-
-PENSTOCK_INLINE void dali_check::by_names(const std::vector<foreign_member>& members) {
-  header_reader in(shard.session, shard.id, shard.version.size, shard.pace);
-  std::vector<const foreign_member*> kept;
-  for (const foreign_member& said : members) {
-    const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
-    if (!belongs(m)) continue;
-    if (split_member(m.path)->suffix != said.suffix)
-      disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
-    add(m, said);
-    kept.push_back(&said);
-  }
-  const std::size_t places = shard.checks + 1;
-  for (std::size_t i = 0; i <= places && !kept.empty(); ++i) check(in, *kept[(kept.size() - 1) * i / places]);
-  check_edges(in, kept);
-}
-
-PENSTOCK_INLINE void dali_check::check(header_reader& in, const foreign_member& said) {
-  const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
-  bool good = block.size() == tar::block_size && tar::checksum_matches(block);
-  if (good) {
-    const auto stored = tar::number_field(block, 124, 12);
-    const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
-    good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
-    tar::header_path(block, path_);
-    const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
-                                                              [](char c) { return c > ' ' && c < 127; });
-    good = good && (!plain || path_ == said.path);
-  }
-  if (!good) {
-    disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
-              ", and the shard does not have it there"});
-  }
-}
-
-PENSTOCK_INLINE void dali_check::check_edges(header_reader& in,
-                                             const std::vector<const foreign_member*>& kept) {
-  tar::member_walk walk(tar::walk_input::of(in), shard.extension_limit);
-  shard_member found;
-  const auto next = [&] {
-    while (walk.next(found))
-      if (belongs(found)) return true;
-    return false;
-  };
-  const bool first = next();
-  if (first && (kept.empty() || found.data != kept.front()->data))
-    disagree({"does not have the first member of the shard, '", found.path, "'"});
-  if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
-  builder.note_unended(kept.empty() && walk.unended());
-  if (kept.empty()) return;
-  walk.restart(kept.back()->data + tar::padded(kept.back()->size));
-  if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
-  builder.note_unended(walk.unended());
-}
 
 PENSTOCK_INLINE buffer index_from_dali(const foreign_shard& shard, bytes_view text) {
   return dali_check(shard).index(text_of(text));
@@ -53666,20 +53212,7 @@ namespace detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
-struct number_types {
-  using type = pack<Ts...>;
-};
-template <class Default>
-struct number_types<Default> {
-  using type = Default;
-};
-
-template <class List, template <class, class> class Source, class Storage>
-struct sources_of_types;
-template <class... Ts, template <class, class> class Source, class Storage>
-struct sources_of_types<pack<Ts...>, Source, Storage> {
-  using type = std::variant<Source<Ts, Storage>...>;
-};
+using number_types = std::conditional_t<sizeof...(Ts) == 0, Default, pack<Ts...>>;
 
 using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
@@ -53717,15 +53250,15 @@ struct stored_numbers {
   std::string text;
 };
 
-/// Makes the source of the first type of the list for which `is` holds.
-template <class Sources, class T, class... Rest, class Is, class Make>
-[[nodiscard]] Sources source_of_type(std::type_identity<pack<T, Rest...>>, const stored_numbers& stored,
-                                     const Is& is, const Make& make) {
-  if (is.template operator()<T>()) return Sources(make.template operator()<T>());
-  if constexpr (sizeof...(Rest) == 0)
-    refuse_type_of_format(*stored.there, stored.format, stored.text);
-  else
-    return source_of_type<Sources>(std::type_identity<pack<Rest...>>{}, stored, is, make);
+/// Makes the source of the first type of the list for which `is` holds, as one of those of all types.
+template <class... Ts, class Is, class Make>
+[[nodiscard]] auto source_of_type(std::type_identity<pack<Ts...>>, const stored_numbers& stored, const Is& is,
+                                  const Make& make) {
+  std::optional<std::variant<decltype(make.template operator()<Ts>())...>> made;
+  const bool found =
+      ((is.template operator()<Ts>() && (made.emplace(make.template operator()<Ts>()), true)) || ...);
+  if (!found) refuse_type_of_format(*stored.there, stored.format, stored.text);
+  return *std::move(made);
 }
 
 }  // namespace detail
@@ -54381,9 +53914,17 @@ PENSTOCK_INLINE std::vector<std::string> dataset_listing::in_order(std::vector<s
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/files/folder_files.hpp
+// ---- penstock/source/directory.hpp
 
 namespace penstock::inline v0_1 {
+
+/// Options of `directory`.
+struct directory_options {
+  /// The extensions of the files to take, such as "jpg": case does not matter, nor does a leading dot. Empty:
+  /// all files.
+  std::vector<std::string> extensions;
+};
+
 namespace detail {
 
 /// The files below a folder, sorted by path; all paths share one string.
@@ -54408,242 +53949,6 @@ struct folder_files {
 /// of files say them, one must be named.
 [[nodiscard]] folder_files files_below(std::string root, std::vector<std::string> extensions,
                                        const named_split* wanted = nullptr);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/folder_files.ipp
-
-namespace penstock::inline v0_1::detail {
-
-/// Walks a folder and its subfolders, following links.
-class folder_walk {
- public:
-  folder_walk(std::string root, std::vector<std::string> extensions)
-      : root_(std::move(root)), extensions_(std::move(extensions)) {
-    while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
-    for (std::string& extension : extensions_) {
-      if (extension.starts_with('.')) extension.erase(0, 1);
-      for (char& c : extension) c = lower(c);
-    }
-  }
-
-  [[nodiscard]] folder_files run(const named_split* wanted) {
-    struct stat status {};
-    if (::stat(root_.c_str(), &status) != 0) throw failed("be opened", root_);
-    if (!S_ISDIR(status.st_mode)) throw error(errc::io, "this is not a folder").in_file(root_);
-    visit("", identity{status.st_dev, status.st_ino});
-    if (found_.empty()) throw error(errc::missing, nothing()).in_file(root_);
-    std::sort(found_.begin(), found_.end(),
-              [](const entry& left, const entry& right) { return left.path < right.path; });
-    if (wanted == nullptr) {
-      refuse_splits();
-    } else if (const std::string folder = choose(*wanted); !folder.empty()) {
-      return folder_walk(root_ + "/" + folder, std::move(extensions_)).run_all();
-    }
-    return packed();
-  }
-  [[nodiscard]] folder_files run_all() {
-    const named_split all = split("all");
-    return run(&all);
-  }
-
- private:
-  struct entry {
-    std::string path;
-    std::uint64_t size;
-  };
-  struct identity {
-    dev_t device;
-    ino_t number;
-    friend bool operator==(const identity&, const identity&) = default;
-  };
-
-  /// Folders that link to each other can multiply the number of files with every link.
-  static constexpr std::uint32_t max_ways = 1000;
-
-  static bool is_link(const std::string& path) noexcept {
-    struct stat status {};
-    return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
-  }
-  static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-  static error failed(const char* what, const std::string& path) {
-    const int code = errno;
-    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(code),
-                            code == ENOENT ? "; check the path" : ""})
-        .in_file(path);
-  }
-
-  [[nodiscard]] bool wanted(std::string_view name) const {
-    if (extensions_.empty()) return true;
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos) return false;
-    const std::string_view last = name.substr(dot + 1);
-    for (const std::string& extension : extensions_) {
-      std::size_t same = 0;
-      while (same < extension.size() && same < last.size() && lower(last[same]) == extension[same]) ++same;
-      if (same == extension.size() && same == last.size()) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] std::string nothing() const {
-    std::string text = "there is no file below this folder";
-    for (std::size_t i = 0; i < extensions_.size(); ++i)
-      text += (i == 0 ? " that ends in ." : " or .") + extensions_[i];
-    return text + "; hidden files are ignored";
-  }
-
-  /// `relative` is empty or ends in a slash.
-  void visit(const std::string& relative, identity self) {
-    const std::string folder = root_ + "/" + relative;
-    const std::unique_ptr<DIR, closer> opened(::opendir(folder.c_str()));
-    if (!opened) throw failed("be opened", folder);
-    above_.push_back(self);
-    for (;;) {
-      errno = 0;
-      const dirent* const item = ::readdir(opened.get());
-      if (item == nullptr) {
-        if (errno != 0) throw failed("be read", folder);
-        break;
-      }
-      const std::string_view name = static_cast<const char*>(item->d_name);
-      if (!name.starts_with('.')) look(relative + std::string(name), name);
-    }
-    above_.pop_back();
-  }
-
-  void look(const std::string& path, std::string_view name) {
-    const std::string whole = root_ + "/" + path;
-    struct stat status {};
-    if (::stat(whole.c_str(), &status) != 0) {
-      if (!wanted(name)) return;  // a dangling link with an extension that was not asked for
-      throw failed("be looked at", whole);
-    }
-    if (S_ISDIR(status.st_mode)) {
-      const identity there{status.st_dev, status.st_ino};
-      // a link back to a folder above
-      if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
-      if (above_.size() == 1) classes_.push_back(path);
-      const bool linked = linked_;
-      linked_ = linked || is_link(whole);
-      if (linked_ && ++ways_[{there.device, there.number}] > max_ways)
-        throw error(errc::limit, {"links lead to this folder in more than ", max_ways,
-                                  " ways; remove links that lead to each other"})
-            .in_file(whole);
-      visit(path + "/", there);
-      linked_ = linked;
-    } else if (S_ISREG(status.st_mode) && wanted(name)) {
-      found_.push_back({path, static_cast<std::uint64_t>(status.st_size)});
-    }
-  }
-
-  /// The folder of the split, if it is one; otherwise takes the other files away.
-  [[nodiscard]] std::string choose(const named_split& wanted) {
-    const std::vector<std::string> all = paths();
-    std::vector<entry> kept;
-    std::vector<std::string> chosen;
-    for (const std::size_t i : files_of(all, wanted, {"directory", root_})) {
-      kept.push_back(found_[i]);
-      chosen.push_back(all[i]);
-    }
-    found_ = std::move(kept);
-    if (wanted.name == "all") return {};
-    // The last folder that all of them are in, and no others, if it is called after the split.
-    for (std::string folder = chosen.front().substr(0, common_folder(chosen)); !folder.empty();
-         folder.resize(folder.size() < 2 ? 0 : folder.rfind('/', folder.size() - 2) + 1)) {
-      const std::string_view path = std::string_view(folder).substr(0, folder.size() - 1);
-      if (is_called_after(path.substr(path.rfind('/') + 1), wanted.name)) return std::string(path);
-    }
-    return {};
-  }
-  void refuse_splits() const {
-    const auto all_say = [&](split_place where) {
-      return std::ranges::all_of(found_, [&](const entry& one) { return says_split(one.path, where); });
-    };
-    // Classes may be called "test tube", but not all of them are called after splits, or two exactly so.
-    const auto is_class = [&](std::string_view name) {
-      return std::ranges::find(classes_, name) != classes_.end();
-    };
-    if ((is_class("train") && (is_class("test") || is_class("val") || is_class("validation"))) ||
-        all_say(split_place::folder) || all_say(split_place::file))
-      refuse_several_splits(paths(), {"directory", root_});
-  }
-  [[nodiscard]] std::vector<std::string> paths() const {
-    std::vector<std::string> made;
-    for (const entry& one : found_) made.push_back(one.path);
-    return made;
-  }
-
-  [[nodiscard]] folder_files packed() {
-    std::sort(classes_.begin(), classes_.end());
-    folder_files files;
-    files.sizes.reserve(found_.size());
-    files.labels.reserve(found_.size());
-    files.ends.reserve(found_.size() + 1);
-    penstock::fingerprint mark;
-    mark.add("directory", found_.size(), classes_.size());
-    for (const std::string& name : classes_) mark.add(name);
-    for (entry& one : found_) {
-      files.labels.push_back(label_of(one.path));
-      files.sizes.push_back(one.size);
-      files.bytes += one.size;
-      files.paths += one.path;
-      files.ends.push_back(files.paths.size());
-      mark.add(one.path, one.size);
-      one.path = std::string();
-    }
-    files.paths.shrink_to_fit();
-    files.fingerprint = mark.value();
-    files.root = std::move(root_);
-    files.classes = std::move(classes_);
-    return files;
-  }
-  [[nodiscard]] std::int32_t label_of(const std::string& path) const {
-    if (classes_.empty()) return -1;
-    const std::size_t slash = path.find('/');
-    if (slash == std::string::npos)
-      throw error(errc::format,
-                  "this file lies beside the class folders and has no class: move it away, or choose "
-                  "extensions that it does not have")
-          .in_file(root_ + "/" + path);
-    const auto found =
-        std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
-    return static_cast<std::int32_t>(found - classes_.begin());
-  }
-
-  struct closer {
-    void operator()(DIR* opened) const noexcept { ::closedir(opened); }
-  };
-
-  std::string root_;
-  std::vector<std::string> extensions_;
-  std::vector<entry> found_;
-  std::vector<std::string> classes_;
-  std::vector<identity> above_;  // the folders from the root to the current one
-  // how often each folder was visited through a link
-  std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
-  bool linked_ = false;  // whether the current folder was reached through a link
-};
-
-PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions,
-                                         const named_split* wanted) {
-  return folder_walk(std::move(root), std::move(extensions)).run(wanted);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/directory.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Options of `directory`.
-struct directory_options {
-  /// The extensions of the files to take, such as "jpg": case does not matter, nor does a leading dot. Empty:
-  /// all files.
-  std::vector<std::string> extensions;
-};
-
-namespace detail {
 
 /// The state of one worker of `directory`.
 struct folder_worker {
@@ -54769,6 +54074,209 @@ class directory : public opens_as_plan<directory> {
 
 namespace penstock::inline v0_1 {
 namespace detail {
+
+/// Walks a folder and its subfolders, following links.
+class folder_walk {
+ public:
+  folder_walk(std::string root, std::vector<std::string> extensions)
+      : root_(std::move(root)), extensions_(std::move(extensions)) {
+    while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+    for (std::string& extension : extensions_) {
+      if (extension.starts_with('.')) extension.erase(0, 1);
+      extension = lower_case(extension);
+    }
+  }
+
+  [[nodiscard]] folder_files run(const named_split* wanted) {
+    struct stat status {};
+    if (::stat(root_.c_str(), &status) != 0) throw failed("be opened", root_);
+    if (!S_ISDIR(status.st_mode)) throw error(errc::io, "this is not a folder").in_file(root_);
+    visit("", identity{status.st_dev, status.st_ino});
+    if (found_.empty()) throw error(errc::missing, nothing()).in_file(root_);
+    std::sort(found_.begin(), found_.end(),
+              [](const entry& left, const entry& right) { return left.path < right.path; });
+    if (wanted == nullptr) {
+      refuse_splits();
+    } else if (const std::string folder = choose(*wanted); !folder.empty()) {
+      return folder_walk(root_ + "/" + folder, std::move(extensions_)).run_all();
+    }
+    return packed();
+  }
+  [[nodiscard]] folder_files run_all() {
+    const named_split all = split("all");
+    return run(&all);
+  }
+
+ private:
+  struct entry {
+    std::string path;
+    std::uint64_t size;
+  };
+  using identity = std::pair<dev_t, ino_t>;
+
+  /// Folders that link to each other can multiply the number of files with every link.
+  static constexpr std::uint32_t max_ways = 1000;
+
+  static bool is_link(const std::string& path) noexcept {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  }
+  static error failed(const char* what, const std::string& path) {
+    const int code = errno;
+    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(code),
+                            code == ENOENT ? "; check the path" : ""})
+        .in_file(path);
+  }
+
+  [[nodiscard]] bool wanted(std::string_view name) const {
+    if (extensions_.empty()) return true;
+    const std::size_t dot = name.rfind('.');
+    return dot != name.npos &&
+           std::ranges::find(extensions_, lower_case(name.substr(dot + 1))) != extensions_.end();
+  }
+  [[nodiscard]] std::string nothing() const {
+    std::string text = "there is no file below this folder";
+    for (std::size_t i = 0; i < extensions_.size(); ++i)
+      text += (i == 0 ? " that ends in ." : " or .") + extensions_[i];
+    return text + "; hidden files are ignored";
+  }
+
+  /// `relative` is empty or ends in a slash.
+  void visit(const std::string& relative, identity self) {
+    const std::string folder = root_ + "/" + relative;
+    const std::unique_ptr<DIR, closer> opened(::opendir(folder.c_str()));
+    if (!opened) throw failed("be opened", folder);
+    above_.push_back(self);
+    for (;;) {
+      errno = 0;
+      const dirent* const item = ::readdir(opened.get());
+      if (item == nullptr) {
+        if (errno != 0) throw failed("be read", folder);
+        break;
+      }
+      const std::string_view name = static_cast<const char*>(item->d_name);
+      if (!name.starts_with('.')) look(relative + std::string(name), name);
+    }
+    above_.pop_back();
+  }
+
+  void look(const std::string& path, std::string_view name) {
+    const std::string whole = root_ + "/" + path;
+    struct stat status {};
+    if (::stat(whole.c_str(), &status) != 0) {
+      if (!wanted(name)) return;  // a dangling link with an extension that was not asked for
+      throw failed("be looked at", whole);
+    }
+    if (S_ISDIR(status.st_mode)) {
+      const identity there{status.st_dev, status.st_ino};
+      // a link back to a folder above
+      if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
+      if (above_.size() == 1) classes_.push_back(path);
+      const bool linked = linked_;
+      linked_ = linked || is_link(whole);
+      if (linked_ && ++ways_[there] > max_ways)
+        throw error(errc::limit, {"links lead to this folder in more than ", max_ways,
+                                  " ways; remove links that lead to each other"})
+            .in_file(whole);
+      visit(path + "/", there);
+      linked_ = linked;
+    } else if (S_ISREG(status.st_mode) && wanted(name)) {
+      found_.push_back({path, static_cast<std::uint64_t>(status.st_size)});
+    }
+  }
+
+  /// The folder of the split, if it is one; otherwise takes the other files away.
+  [[nodiscard]] std::string choose(const named_split& wanted) {
+    const std::vector<std::string> all = paths();
+    std::vector<entry> kept;
+    std::vector<std::string> chosen;
+    for (const std::size_t i : files_of(all, wanted, {"directory", root_})) {
+      kept.push_back(found_[i]);
+      chosen.push_back(all[i]);
+    }
+    found_ = std::move(kept);
+    if (wanted.name == "all") return {};
+    // The last folder that all of them are in, and no others, if it is called after the split.
+    for (std::string folder = chosen.front().substr(0, common_folder(chosen)); !folder.empty();
+         folder.resize(folder.size() < 2 ? 0 : folder.rfind('/', folder.size() - 2) + 1)) {
+      const std::string_view path = std::string_view(folder).substr(0, folder.size() - 1);
+      if (is_called_after(path.substr(path.rfind('/') + 1), wanted.name)) return std::string(path);
+    }
+    return {};
+  }
+  void refuse_splits() const {
+    const auto all_say = [&](split_place where) {
+      return std::ranges::all_of(found_, [&](const entry& one) { return says_split(one.path, where); });
+    };
+    // Classes may be called "test tube", but not all of them are called after splits, or two exactly so.
+    const auto is_class = [&](std::string_view name) {
+      return std::ranges::find(classes_, name) != classes_.end();
+    };
+    if ((is_class("train") && (is_class("test") || is_class("val") || is_class("validation"))) ||
+        all_say(split_place::folder) || all_say(split_place::file))
+      refuse_several_splits(paths(), {"directory", root_});
+  }
+  [[nodiscard]] std::vector<std::string> paths() const {
+    std::vector<std::string> made;
+    for (const entry& one : found_) made.push_back(one.path);
+    return made;
+  }
+
+  [[nodiscard]] folder_files packed() {
+    std::sort(classes_.begin(), classes_.end());
+    folder_files files;
+    files.sizes.reserve(found_.size());
+    files.labels.reserve(found_.size());
+    files.ends.reserve(found_.size() + 1);
+    penstock::fingerprint mark;
+    mark.add("directory", found_.size(), classes_.size());
+    for (const std::string& name : classes_) mark.add(name);
+    for (entry& one : found_) {
+      files.labels.push_back(label_of(one.path));
+      files.sizes.push_back(one.size);
+      files.bytes += one.size;
+      files.paths += one.path;
+      files.ends.push_back(files.paths.size());
+      mark.add(one.path, one.size);
+      one.path = std::string();
+    }
+    files.paths.shrink_to_fit();
+    files.fingerprint = mark.value();
+    files.root = std::move(root_);
+    files.classes = std::move(classes_);
+    return files;
+  }
+  [[nodiscard]] std::int32_t label_of(const std::string& path) const {
+    if (classes_.empty()) return -1;
+    const std::size_t slash = path.find('/');
+    if (slash == std::string::npos)
+      throw error(errc::format,
+                  "this file lies beside the class folders and has no class: move it away, or choose "
+                  "extensions that it does not have")
+          .in_file(root_ + "/" + path);
+    const auto found =
+        std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
+    return static_cast<std::int32_t>(found - classes_.begin());
+  }
+
+  struct closer {
+    void operator()(DIR* opened) const noexcept { ::closedir(opened); }
+  };
+
+  std::string root_;
+  std::vector<std::string> extensions_;
+  std::vector<entry> found_;
+  std::vector<std::string> classes_;
+  std::vector<identity> above_;  // the folders from the root to the current one
+  // how often each folder was visited through a link
+  std::map<identity, std::uint32_t> ways_;
+  bool linked_ = false;  // whether the current folder was reached through a link
+};
+
+PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions,
+                                         const named_split* wanted) {
+  return folder_walk(std::move(root), std::move(extensions)).run(wanted);
+}
 
 PENSTOCK_INLINE void folder_blob::read_into(mutable_bytes into) const {
   if (into.size() != size_)
@@ -54950,16 +54458,7 @@ struct no_format {
   [[nodiscard]] static index read_index(session_view, object_id) { return {}; }
 };
 template <class F>
-struct checked_format {
-  using type = no_format;
-};
-template <class F>
-  requires(own_layout<F> || record_format<F>)
-struct checked_format<F> {
-  using type = F;
-};
-template <class F>
-using format_or_none = typename checked_format<F>::type;
+using format_or_none = std::conditional_t<own_layout<F> || record_format<F>, F, no_format>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -55989,11 +55488,7 @@ constexpr std::size_t head_size = 24, field_size = 1041, name_size = 16, entry_s
 [[noreturn, gnu::cold]] inline void bad(std::initializer_list<piece> what, std::uint64_t offset) {
   throw error(errc::format, what).at_offset(offset);
 }
-inline std::uint64_t number(const std::byte* at, std::size_t size) noexcept {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(at[i]) << (8 * i);
-  return value;
-}
+inline std::uint64_t number(const std::byte* at) noexcept { return load_little<std::uint64_t>(at); }
 
 // What numpy calls an element: "<f4". Empty if no codec reads such.
 PENSTOCK_INLINE std::string_view dtype_of(std::string_view descr, std::uint64_t& item) {
@@ -56025,8 +55520,8 @@ PENSTOCK_INLINE std::string_view dtype_of(std::string_view descr, std::uint64_t&
 PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, std::uint64_t offset) {
   constexpr std::size_t dimensions = 32, maximum = 1024 - 8 * dimensions - 8;
   std::size_t count = dimensions;
-  while (count != 0 && number(arguments + 8 * (count - 1), 8) == 0) --count;
-  const std::uint64_t length = number(arguments + 8 * dimensions, 8);
+  while (count != 0 && number(arguments + 8 * (count - 1)) == 0) --count;
+  const std::uint64_t length = number(arguments + 8 * dimensions);
   if (length > maximum) bad({"the type of the array '", field.name, "' has ", length, " bytes"}, offset);
   const std::string_view text(reinterpret_cast<const char*>(arguments + 8 * dimensions + 8), to_size(length));
   const std::size_t end = text.rfind('"'), begin = end == text.npos ? end : text.rfind('"', end - 1);
@@ -56042,7 +55537,7 @@ PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, s
   field.type = penstock::detail::text({"ndarray:", name, ":"});
   field.size = item;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t extent = number(arguments + 8 * i, 8);
+    const std::uint64_t extent = number(arguments + 8 * i);
     append(field.type, {i == 0 ? "" : ",", extent});
     if (__builtin_mul_overflow(field.size, extent, &field.size) || field.size >> 40 != 0)
       bad({"the array '", field.name, "' has more bytes than a file can have"}, offset);
@@ -56073,10 +55568,12 @@ PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   if (size_ < head_size) bad({"the file has ", size_, " bytes, and the header of FFCV 24"}, 0);
   const object_bytes start = session.range(object, 0, head_size);
   const bytes_view head = start;
-  const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
-                      page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
-  samples_ = number(head.data() + 8, 8);
-  constexpr std::uint64_t smallest_page = std::uint64_t{1} << 21;
+  const auto version = load_little<std::uint16_t>(head.data()),
+             count = load_little<std::uint16_t>(head.data() + 2);
+  const auto page = load_little<std::uint32_t>(head.data() + 4);
+  const std::uint64_t table = number(head.data() + 16);
+  samples_ = number(head.data() + 8);
+  constexpr std::uint32_t smallest_page = 1u << 21;
   if (version != 2 || page < smallest_page || (page & (page - 1)) != 0)
     bad({"this is no file of FFCV, or not of version 2: its version is ", version, ", and its pages have ",
          page, " bytes"},
@@ -56094,10 +55591,10 @@ PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
     ffcv_field one;
     const std::string_view name(reinterpret_cast<const char*>(at + 1), name_size);
     one.name = name.substr(0, name.find('\0'));
-    one.kind = static_cast<ffcv_kind>(number(at, 1));
+    one.kind = static_cast<ffcv_kind>(at[0]);
     const ffcv_tables::kind_facts facts = ffcv_tables::facts_of_kind(one.kind);
     if (facts.size == 0)
-      bad({"the field '", one.name, "' is of FFCV's type ", number(at, 1),
+      bad({"the field '", one.name, "' is of FFCV's type ", std::to_integer<unsigned>(at[0]),
            ", of which only the program that wrote it knows the size: write the dataset without it"},
           head_size + field_size * i);
     one.type = facts.encoding;
@@ -56134,14 +55631,14 @@ PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
-    entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
+    entries.push_back({number(values.data() + at + 8), number(values.data() + at + 16)});
   // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
   std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
   image_sizes_.assign(to_size(samples_) * images_, no_size);
   for (std::uint64_t sample = 0; sample < samples_; ++sample)
     for (const ffcv_field& field : fields_) {
       if (field.kind != ffcv_kind::image) continue;
-      const std::uint64_t begin = number(row(sample) + field.offset + 5, 8);
+      const std::uint64_t begin = number(row(sample) + field.offset + 5);
       const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
       if (after == entries.begin()) continue;
       if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
@@ -56319,40 +55816,38 @@ struct idx_file {
   }
 };
 
-/// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
-/// them exactly.
+/// An IDX file of `size` bytes whose numbers have this code and size, by its header, with which `all` begins;
+/// throws `errc::format` unless the header matches them exactly.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] inline idx_file parse_idx(buffer bytes, std::string path, unsigned code,
-                                        std::size_t number_bytes) {
-  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+[[nodiscard]] inline idx_file idx_layout(bytes_view all, std::uint64_t size, unsigned code,
+                                         std::size_t number_bytes) {
+  const auto refuse = [](std::initializer_list<piece> what, std::uint64_t offset) {
+    throw error(errc::format, what).at_offset(offset);
   };
-  const bytes_view all = bytes.view();
   const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
   if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
-    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
+    refuse({"the file is compressed with gzip: read it with idx_gz, of penstock::gzip"}, 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
-    throw not_a("an IDX file", all, {"it does not begin with two zeros"}).in_file(path);
+    throw not_a("an IDX file", all, {"it does not begin with two zeros"});
   if (octet(2) != code) {
     constexpr char hex[] = "0123456789abcdef";
     const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
-    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(code) +
-                   " was asked for; see idx<T>",
-               2);
+    refuse({"the IDX file holds numbers of type ", two(octet(2)), ", but ", two(code),
+            " was asked for; see idx<T>"},
+           2);
   }
   const std::size_t rank = octet(3);
   if (rank == 0 || rank > extents::max_rank)
-    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
-                   std::to_string(extents::max_rank) + " are supported",
-               3);
-  const std::size_t first = 4 + 4 * rank;
-  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
+    refuse({"the IDX header says ", rank, " dimensions, and from 1 to ", extents::max_rank, " are supported"},
+           3);
+  idx_file file;
+  file.first = 4 + 4 * rank;
+  if (all.size() < file.first) refuse({"the IDX file ends within its header"}, all.size());
   // saturates above the size of any file: the product of eight 32-bit lengths may exceed 64 bits
   const auto times = [](std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t maximum = std::uint64_t{1} << 63;
     return b != 0 && a > maximum / b ? maximum : a * b;
   };
-  idx_file file;
   file.rows = idx_number<std::uint32_t>(all.data() + 4);
   std::uint64_t row_bytes = number_bytes;
   for (std::size_t i = 1; i < rank; ++i) {
@@ -56360,22 +55855,21 @@ struct idx_file {
     file.row.push_back(length);
     row_bytes = times(row_bytes, length);
   }
-  const std::uint64_t expected = times(row_bytes, file.rows);
-  const std::uint64_t present = all.size() - first;
-  if (expected != present)
-    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
-                   ", but " + std::to_string(present) + " bytes follow it",
-               first);
-  file.first = first;
+  if (const std::uint64_t present = size - file.first; times(row_bytes, file.rows) != present)
+    refuse({"the IDX header says ", file.rows, " rows of shape ", to_string(file.row), ", but ", present,
+            " bytes follow it"},
+           file.first);
   file.row_bytes = detail::to_size(row_bytes);
-  file.bytes = std::move(bytes);
-  file.path = std::move(path);
   return file;
 }
 
 template <class T>
 [[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
-  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
+  idx_file file =
+      in_file(path, [&] { return idx_layout(bytes.view(), bytes.size(), idx_code<T>, sizeof(T)); });
+  file.bytes = std::move(bytes);
+  file.path = std::move(path);
+  return file;
 }
 
 }  // namespace detail
@@ -56902,12 +56396,12 @@ template <storage Storage>
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern))))};
+  return {{options}, mapped_file(detail::data_paths(detail::data_kind::lines, pattern))};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which))};
+  return {{options}, mapped_file(detail::data_paths(detail::data_kind::lines, pattern, &which))};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
   return {{options}, std::move(paths).files()};
@@ -56915,7 +56409,7 @@ template <detail::pattern_text Text>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/rows/row_files.hpp
+// ---- penstock/source/rows/row_source.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -57038,12 +56532,6 @@ class array_rows {
   bool used_;
 };
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/rows/row_source.hpp
-
-namespace penstock::inline v0_1::detail {
-
 /// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
 ///   mark()                       a number that is mixed into the fingerprint
@@ -57121,10 +56609,9 @@ inline std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
   constexpr std::uint64_t recognised = 512;  // enough to say what another file is
   if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
-  const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
-  const bool wide = byte_at(6) > 1;
+  const bool wide = start[6] > std::byte{1};
   const std::uint64_t length =
-      byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
+      wide ? load_little<std::uint32_t>(start.data() + 8) : load_little<std::uint16_t>(start.data() + 8);
   if (length > longest_header)
     throw error(errc::limit, {"the npy header says it has ", length, " bytes, and at most 1 MiB is read"})
         .at_offset(8);
@@ -57499,10 +56986,11 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/rows/zip_directory.hpp
+// ---- penstock/source/npz_rows.hpp
 
-/// The members of numpy's npz files that lie there uncompressed.
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+namespace detail {
 
 /// The bytes of a member of a zip archive.
 struct zip_member {
@@ -57570,14 +57058,6 @@ struct stored_archive {
   }
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/npz_rows.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
 template <class T>
 struct npz_format {
   static constexpr std::string_view source_name = "npz_rows", holder = "this array";
@@ -57631,27 +57111,19 @@ template <class T, std::uint64_t... Lengths>
 /// IDX files among what is listed, for the formats that read them.
 namespace penstock::inline v0_1::detail {
 
-template <class T, class>
-using idx_source_of = idx_source<T>;
-
 /// Whether the header matches the size.
 [[nodiscard]] inline bool is_idx(const listed_files& some) {
   if (some.head.size() < 8 || !some.begins({"\0\0", 2})) return false;
   const bytes_view head = bytes_of(some.head);
-  const auto code = std::to_integer<unsigned>(head[2]), rank = std::to_integer<unsigned>(head[3]);
-  const std::uint64_t width = code == 8 || code == 9     ? 1
-                              : code == 11               ? 2
-                              : code == 12 || code == 13 ? 4
-                              : code == 14               ? 8
-                                                         : 0;
-  if (width == 0 || rank == 0 || rank > extents::max_rank || head.size() < 4 + 4 * rank) return false;
-  std::uint64_t bytes = width;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::uint64_t length = idx_number<std::uint32_t>(head.data() + 4 + 4 * i);
-    if (length != 0 && bytes > some.size / length) return false;
-    bytes *= length;
+  const auto code = std::to_integer<unsigned>(head[2]);
+  constexpr std::size_t widths[] = {1, 1, 0, 2, 4, 4, 8};  // of the codes from 8 on
+  if (code < 8 || code >= 8 + std::size(widths) || widths[code - 8] == 0) return false;
+  try {
+    (void)idx_layout(head, some.size, code, widths[code - 8]);
+    return true;
+  } catch (const error&) {
+    return false;
   }
-  return bytes + 4 + 4 * rank == some.size;
 }
 
 [[noreturn, gnu::cold]] inline void several_idx_files(const dataset_listing& there) {
@@ -57687,6 +57159,11 @@ struct window_layout {
   std::uint64_t length, targets, stride;
   bool within_documents;
 };
+
+/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
+[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
+/// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
+[[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
 
 /// The number of windows of `span` tokens, `stride` apart, that fit in `tokens`.
 [[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
@@ -57746,6 +57223,19 @@ struct token_files : known_files {
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
+  if (head.size() < 8) return 0;
+  const auto magic = load_little<std::uint32_t>(head.data()),
+             version = load_little<std::uint32_t>(head.data() + 4);
+  return magic == 20240520 && version == 1 ? 2 : magic == 20240801 && version == 7 ? 4 : 0;
+}
+
+PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
+  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
+                                  {8, true},  {0, false}, {0, false}, {2, false}};
+  return types[code < std::size(types) ? code : 0];
+}
+
 // The tokens within a file.
 struct token_range {
   std::uint64_t begin = 0;  // in bytes
@@ -57754,71 +57244,59 @@ struct token_range {
 
 inline constexpr std::size_t llmc_header_bytes = 1024;
 
+[[noreturn]] PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
+  throw error(errc::format, what).at_offset(offset);
+}
+
 // The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
 // Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
-PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, const std::string& path,
-                                       token_type type) {
+PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, token_type type) {
   constexpr std::uint32_t narrow_magic = 20240520, wide_magic = 20240801, eval_magic = 20240522;
   const bool wide = type.width == 4;
   const std::uint32_t known_magic = wide ? wide_magic : narrow_magic;
   const std::uint32_t known_version = wide ? 7 : 1;
-  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
-  };
-  if (head.size() < 4) throw fail("the file ends within the header of an llm.c file", size);
+  if (head.size() < 4) refuse_tokens({"the file ends within the header of an llm.c file"}, size);
   const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == (wide ? narrow_magic : wide_magic))
-    throw fail(text({"the llm.c file holds tokens of another width; ask for ",
-                     wide ? "std::uint16_t" : "std::uint32_t"}),
-               0);
+    refuse_tokens(
+        {"the llm.c file holds tokens of another width; ask for ", wide ? "std::uint16_t" : "std::uint32_t"},
+        0);
   if (magic == eval_magic)
-    throw fail("this is an llm.c file of multiple-choice examples, not one of tokens", 0);
+    refuse_tokens({"this is an llm.c file of multiple-choice examples, not one of tokens"}, 0);
   if (magic != known_magic)
     throw not_a("an llm.c token file", head,
                 {"it begins with ", magic, " and not with ", known_magic,
-                 "; a file without a header is read by raw_tokens"})
-        .in_file(path);
-  if (head.size() < llmc_header_bytes) throw fail("the file ends within its llm.c header", size);
+                 "; a file without a header is read by raw_tokens"});
+  if (head.size() < llmc_header_bytes) refuse_tokens({"the file ends within its llm.c header"}, size);
   if (number(1) != known_version)
-    throw fail(text({"version ", number(1), " of llm.c's token files is not known, only ", known_version}),
-               4);
+    refuse_tokens({"version ", number(1), " of llm.c's token files is not known, only ", known_version}, 4);
   const std::uint64_t count = number(2);
   const std::uint64_t present = size - llmc_header_bytes;
   if (count * type.width != present)
-    throw fail(text({"the llm.c header says ", count, " tokens, which are ", count * type.width,
-                     " bytes, but ", present, " follow it; copy the file again if it was cut"}),
-               8);
+    refuse_tokens({"the llm.c header says ", count, " tokens, which are ", count * type.width, " bytes, but ",
+                   present, " follow it; copy the file again if it was cut"},
+                  8);
   return {llmc_header_bytes, count};
 }
 
 // The tokens of a file without a header, as nanoGPT writes them; `head` is its beginning.
-PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const std::string& path,
-                                      token_type type) {
-  if (head.size() >= 8) {
-    const auto magic = load_little<std::uint32_t>(head.data()),
-               version = load_little<std::uint32_t>(head.data() + 4);
-    if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
-      throw error(errc::format,
-                  "the file begins with the header of an llm.c file, which is not tokens; read it "
-                  "with llmc_tokens")
-          .in_file(path)
-          .at_offset(0);
-    if (text_of(head).starts_with("MMIDIDX"))
-      throw error(errc::format,
-                  "this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens")
-          .in_file(path)
-          .at_offset(0);
-  }
+PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token_type type) {
+  if (llmc_width(head) != 0)
+    refuse_tokens({"the file begins with the header of an llm.c file, which is not tokens; read it with "
+                   "llmc_tokens"},
+                  0);
+  if (text_of(head).starts_with("MMIDIDX"))
+    refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
+                  0);
   // Any bytes are tokens, so that only texts in the place of files are refused.
   if (const std::string_view known = known_format(head);
       known.starts_with("a Git LFS") || known.starts_with("an HTML"))
-    throw not_a("a file of tokens", head, {}).in_file(path);
+    throw not_a("a file of tokens", head, {});
   if (size % type.width != 0)
-    throw error(errc::format, {"the file has ", size, " bytes, which is not a whole number of ", type.width,
-                               "-byte tokens: it was cut, or its tokens have another width"})
-        .in_file(path)
-        .at_offset(size - size % type.width);
+    refuse_tokens({"the file has ", size, " bytes, which is not a whole number of ", type.width,
+                   "-byte tokens: it was cut, or its tokens have another width"},
+                  size - size % type.width);
   return {0, size / type.width};
 }
 
@@ -57826,25 +57304,22 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
 // end.
 // Source: litdata, streaming/writer.py.
 PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object, std::uint64_t size,
-                                          const std::string& path, token_type type) {
-  const auto fail = [&](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
-  };
+                                          token_type type) {
   const auto number = [&](std::uint64_t offset) {
-    if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
+    if (size < 4 || offset > size - 4) refuse_tokens({"the chunk ends within its table"}, size);
     std::array<std::byte, 4> four;
     session.read(object, offset, four);
     return std::uint64_t{load_little<std::uint32_t>(four.data())};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
-    throw fail(
-        "the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is compressed",
-        4);
+    refuse_tokens({"the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is "
+                   "compressed"},
+                  4);
   if ((size - begin) % type.width != 0)
-    throw fail(text({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
-                     type.width, "-byte tokens"}),
-               begin);
+    refuse_tokens({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
+                   type.width, "-byte tokens"},
+                  begin);
   return {begin, (size - begin) / type.width};
 }
 
@@ -57853,40 +57328,39 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
 class megatron_index {
  public:
   // `bytes` is the whole index, which must outlive this.
-  megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
+  explicit megatron_index(bytes_view bytes) : bytes_(bytes) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
-    const auto version = load_little<std::uint64_t>(bytes.data() + 9);
-    if (version != 1)
-      throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
+      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
+    const auto version = number(9);
+    if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = load_little<std::uint64_t>(bytes.data() + 18);
-    bounds_ = load_little<std::uint64_t>(bytes.data() + 26);
+    sequences_ = number(18);
+    bounds_ = number(26);
     const std::uint64_t room = bytes.size() - head;
     // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
     const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
     if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
-      throw fail(text({"the index says ", sequences_, " sequences and ", bounds_,
-                       " bounds of documents, which does not match its size of ", bytes.size(),
-                       " bytes; copy it again if it was cut"}),
-                 18);
+      refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
+                     " bounds of documents, which does not match its size of ", bytes.size(),
+                     " bytes; copy it again if it was cut"},
+                    18);
   }
 
-  [[nodiscard]] std::uint64_t documents() const noexcept { return bounds_ == 0 ? 0 : bounds_ - 1; }
-
-  // Compares the index with the type asked for and the size of the file of tokens, and calls
-  // `document(first token, tokens)` for each document.
+  // Compares the index with the type asked for, and calls `document(first token, tokens)` for each document.
+  // Returns the number of tokens.
   template <class Document>
-  [[nodiscard]] token_range read(token_type type, std::uint64_t tokens_size, const std::string& tokens_path,
-                                 Document&& document) const {
-    if (!accepts(type))
-      throw fail(text({"the Megatron dataset holds tokens of type ", type_name(code_),
-                       ", and another type was asked for"}),
-                 17);
+  [[nodiscard]] std::uint64_t read(token_type type, Document&& document) const {
+    // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
+    // way round.
+    if (const token_type stored = megatron_type(code_);
+        stored.width != type.width || (type.is_signed && !stored.is_signed))
+      refuse_tokens({"the Megatron dataset holds tokens of type ", type_name(code_),
+                     ", and another type was asked for"},
+                    17);
     if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-      throw fail(text({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_}),
-                 bounds_at());
+      refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
+                    bounds_at());
     std::uint64_t tokens = 0, begin = 0, next = 1;
     const auto close = [&](std::uint64_t sequence) {
       for (; next < bounds_ && bound(next) == sequence; ++next) {
@@ -57896,80 +57370,40 @@ class megatron_index {
     };
     close(0);
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = load_little<std::uint32_t>(bytes_.data() + at(head + 4 * i));
-      const auto offset = load_little<std::uint64_t>(bytes_.data() + at(head + 4 * sequences_ + 8 * i));
-      if (length > 0x7fffffffu || offset != tokens * type.width)
-        throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
-                   head + 4 * sequences_ + 8 * i);
+      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
+      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
+      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
+        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
       tokens += length;
       close(i + 1);
     }
-    if (next != bounds_) throw fail("the bounds of documents do not ascend", bounds_at() + 8 * next);
-    if (tokens * type.width != tokens_size)
-      throw error(errc::format, {"the index says ", tokens, " tokens, which are ", tokens * type.width,
-                                 " bytes, but the file has ", tokens_size, "; copy both again"})
-          .in_file(tokens_path)
-          .at_offset(std::min(tokens * type.width, tokens_size));
-    return {0, tokens};
+    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
+    return tokens;
   }
+
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
 
  private:
   static constexpr std::size_t head = 34;
 
-  static std::size_t at(std::uint64_t place) noexcept { return detail::to_size(place); }
-  [[nodiscard]] error fail(std::string what, std::uint64_t offset) const {
-    return error(errc::format, std::move(what)).in_file(*path_).at_offset(offset);
+  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
+    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
   }
   [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
-  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept {
-    return load_little<std::uint64_t>(bytes_.data() + at(bounds_at() + 8 * i));
-  }
+  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
   static std::string_view type_name(unsigned code) noexcept {
-    constexpr std::string_view names[] = {"uint8", "int8",    "int16",   "int32",
-                                          "int64", "float64", "float32", "uint16"};
-    return code >= 1 && code <= 8 ? names[code - 1] : "unknown";
-  }
-  // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
-  // way round.
-  [[nodiscard]] bool accepts(token_type type) const noexcept {
-    switch (code_) {
-      case 1:
-        return type.width == 1 && !type.is_signed;
-      case 2:
-        return type.width == 1;
-      case 3:
-        return type.width == 2;
-      case 4:
-        return type.width == 4;
-      case 5:
-        return type.width == 8;
-      case 8:
-        return type.width == 2 && !type.is_signed;
-      default:
-        return false;
-    }
+    return enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
+                     code);
   }
 
   bytes_view bytes_;
-  const std::string* path_;
   unsigned code_ = 0;
   std::uint64_t sequences_ = 0;
   std::uint64_t bounds_ = 0;
 };
 
 PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
-  switch (format) {
-    case token_format::raw:
-      return "raw";
-    case token_format::llmc:
-      return "llmc";
-    case token_format::megatron:
-      return "megatron";
-    case token_format::litdata:
-      break;
-  }
-  return "litdata";
+  return enum_name({"raw", "llmc", "megatron", "litdata"}, format);
 }
 
 PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
@@ -58031,24 +57465,33 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
         throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
             .in_file(names[object]);
       const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
-      const megatron_index index(bytes, names[found->second]);
-      range = index.read(type, version.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
-        longest = std::max(longest, count);
-        const std::uint64_t windows = windows_in(count, span, window.stride);
-        if (!window.within_documents || windows == 0) return;
-        first_windows.push_back(all);
-        first_tokens.push_back(first);
-        all += windows;
+      in_file(names[found->second], [&] {
+        const megatron_index index(bytes);
+        range.count = index.read(type, [&](std::uint64_t first, std::uint64_t count) {
+          longest = std::max(longest, count);
+          const std::uint64_t windows = windows_in(count, span, window.stride);
+          if (!window.within_documents || windows == 0) return;
+          first_windows.push_back(all);
+          first_tokens.push_back(first);
+          all += windows;
+        });
+        index_hash = index.hash();
       });
-      index_hash = index.hash();
-    } else if (format == token_format::litdata) {
-      range = parse_litdata(session, object, version.size, names[object], type);
-    } else {
-      const std::uint64_t head = format == token_format::raw ? 64 : llmc_header_bytes;
-      const object_bytes start = session.range(object, 0, std::min(version.size, head));
-      range = format == token_format::raw ? parse_raw(start, version.size, names[object], type)
-                                          : parse_llmc(start, version.size, names[object], type);
     }
+    in_file(names[object], [&] {
+      if (format == token_format::litdata) range = parse_litdata(session, object, version.size, type);
+      if (format == token_format::raw || format == token_format::llmc) {
+        const bool raw = format == token_format::raw;
+        const std::uint64_t head = raw ? 64 : llmc_header_bytes;
+        const object_bytes start = session.range(object, 0, std::min(version.size, head));
+        range = raw ? parse_raw(start, version.size, type) : parse_llmc(start, version.size, type);
+      }
+      if (const std::uint64_t bytes = range.count * type.width;
+          format == token_format::megatron && bytes != version.size)
+        refuse_tokens({"the index says ", range.count, " tokens, which are ", bytes,
+                       " bytes, but the file has ", version.size, "; copy both again"},
+                      std::min(bytes, version.size));
+    });
     if (!window.within_documents) {
       longest = std::max(longest, range.count);
       all += windows_in(range.count, span, window.stride);
@@ -58784,8 +58227,7 @@ class copying_worker : public fetch_link<Session> {
 };
 
 /// The state of one worker whose session shows bytes in place.
-template <class Session>
-  requires(all_mapped<Session>())
+template <storage_session Session>
 class viewing_worker {
  public:
   static constexpr bool views = true;
@@ -58818,14 +58260,8 @@ class viewing_worker {
 };
 
 template <class Session>
-struct worker_for {
-  using type = copying_worker<Session>;
-};
-template <class Session>
-  requires(all_mapped<Session>())
-struct worker_for<Session> {
-  using type = viewing_worker<Session>;
-};
+using worker_for =
+    std::conditional_t<all_mapped<Session>(), viewing_worker<Session>, copying_worker<Session>>;
 
 /// The bytes of a member, not read yet. Valid during the call that delivers its sample.
 template <class Worker>
@@ -58911,15 +58347,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
-struct index_rules {
-  index_policy policy = index_policy::cache;
-  std::size_t threads = 0;
-  std::uint64_t extension_limit = 0;
-  std::uint64_t scan_gap = 0;
-  std::string folder = {};
+struct index_rules : webdataset_options {
   const shard_kind* kind = nullptr;
-  on_damaged_shard damaged = on_damaged_shard::refuse;
-  bool skip_apple_double = true;
 };
 
 struct known_shards;
@@ -58935,7 +58364,7 @@ struct store_calls {
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
-struct known_shards : known_files {
+struct known_shards : known_files, unmovable {
   index_rules rules;
   const store_calls* store;                     // null if all names are paths
   bool local = false;                           // whether the names are paths
@@ -58944,8 +58373,6 @@ struct known_shards : known_files {
   std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
   known_shards(index_rules chosen, bool latent, const store_calls* in_store);
-  known_shards(const known_shards&) = delete;
-  known_shards& operator=(const known_shards&) = delete;
   ~known_shards();
   [[nodiscard]] scan_pace pace() const noexcept {
     return distant ? scan_pace::far(rules.scan_gap) : scan_pace();
@@ -59124,7 +58551,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
       headers[i] = header;
       if (state != index_state::missing) states[i] = state;
       if (state == index_state::good) return;
-      if (rules.policy == index_policy::require && local)
+      if (rules.index == index_policy::require && local)
         throw index_required(path, names[i], to_text(state), errc::missing);
     }
   });
@@ -59167,7 +58594,7 @@ PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
   local = where.local;
   shards = std::move(known);
   const std::span<const std::string> names = where.names;
-  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  check_any(names.size());
   if (names.size() != shards.shards().size()) {
     throw error(errc::argument,
                 {"the manifest lists ", shards.shards().size(), " shards, and the storage has ", names.size(),
@@ -59244,14 +58671,14 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
                                                          index_state own, shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  const foreign_index* const other = rules.policy.foreign_;
+  const foreign_index* const other = rules.index.foreign_;
   const auto translated = [&] {
     return made(other->build(*other,
                              {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
                              local ? nullptr : &near));
   };
-  if (rules.policy.own_ == own_index_use::none) return translated();
-  std::string why = to_text(own);
+  if (rules.index.own_ == own_index_use::none) return translated();
+  std::string why(to_text(own));
   if (!local) {
     if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
@@ -59261,9 +58688,9 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
       if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
       append(why, {"; ", e.message()});
     }
-  if (rules.policy.own_ == own_index_use::require)
+  if (rules.index.own_ == own_index_use::require)
     throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
-  const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
+  const bool takes = rules.on_damaged_shard == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
 }
@@ -59271,16 +58698,16 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (rules.policy.own_ == own_index_use::none) return {};
-  if (!local) return {store->kept_path(rules.folder, name, shard)};
-  if (rules.policy.own_ != own_index_use::cache) return {index_path(name)};
-  return {index_path(name), cached_index_path(rules.folder, name)};
+  if (rules.index.own_ == own_index_use::none) return {};
+  if (!local) return {store->kept_path(rules.index_folder, name, shard)};
+  if (rules.index.own_ != own_index_use::cache) return {index_path(name)};
+  return {index_path(name), cached_index_path(rules.index_folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  const own_index_use own = rules.policy.own_;
+  const own_index_use own = rules.index.own_;
   if (own == own_index_use::none || own == own_index_use::transient) return false;
   if (own == own_index_use::require && local) return false;  // that of another program stays the only one
   const std::string kept = index_files(name, shard).back();
@@ -59294,7 +58721,7 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const own_index_use own = rules.policy.own_;
+  const own_index_use own = rules.index.own_;
   const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -59360,7 +58787,7 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
   session.confirm(id);
   if (!same) try {
       shard_damage damage;
-      const bool takes = set_->rules.damaged == on_damaged_shard::take_what_is_there;
+      const bool takes = set_->rules.on_damaged_shard == on_damaged_shard::take_what_is_there;
       const buffer built = kind.build(session, id, name, set_->rules.extension_limit, set_->pace(),
                                       {set_->rules.skip_apple_double, takes ? &damage : nullptr});
       same = index_header::load(built.view())->content == tables.header().content;
@@ -59369,8 +58796,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy.own_ == own_index_use::none) {
-    index = set_->rules.policy.foreign_->file.of(name);
+  if (set_->rules.index.own_ == own_index_use::none) {
+    index = set_->rules.index.foreign_->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -59407,7 +58834,7 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
     if (believed.empty() && seen == index_state::good) believed = path;
     if (seen != index_state::missing) state = seen == index_state::good ? index_state::damaged : seen;
   }
-  if (set_->rules.policy == index_policy::require && set_->local)
+  if (set_->rules.index == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
   shard_damage damage;
   shared<const buffer> built = set_->build(session, *near_, shard, entry.name, state, damage);
@@ -59452,7 +58879,7 @@ struct show_samples {
 template <class Session, class Show>
 class open_shards {
  public:
-  using worker = typename worker_for<Session>::type;
+  using worker = worker_for<Session>;
   using element = typename Show::template element<worker>;
 
   template <class Files>
@@ -59541,52 +58968,16 @@ using shard_reader = record_reader<shard_set<Storage>, open_shards<typename Stor
 
 namespace penstock::inline v0_1 {
 
-/// Options of `webdataset`.
-struct webdataset_options {
-  index_policy index = index_policy::cache;
-  /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
-  std::size_t threads = 0;
-  /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
-  /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
-  bool require_end = false;
-  /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
-  /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
-  std::uint64_t extension_limit = 1_MiB;
-  /// The folder for indexes that are not kept beside their shards; empty: the user's cache folder. See
-  /// `index_policy`.
-  std::string index_folder = {};
-  /// Where reads have latency, a missing index is built by reads of up to 4 MiB as long as headers are at
-  /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
-  /// one.
-  std::uint64_t scan_gap = 256_KiB;
-  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
-  /// what a shard has, nor for `require`, since no index is kept of such a shard.
-  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
-  /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
-  /// index is made again if it was made with another choice.
-  bool skip_apple_double = true;
-};
-
 namespace detail {
-
-inline index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
 
 template <storage Storage>
 [[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
-  const shard_kind* kind = nullptr;
   if constexpr (may_be_stored<Storage>)
-    kind = &tar_shards();
+    return {options, &tar_shards()};
   else
-    kind = &local_tar_shards();
-  return {options.index,
-          options.threads,
-          options.extension_limit,
-          options.scan_gap,
-          options.index_folder,
-          kind,
-          options.on_damaged_shard,
-          options.skip_apple_double};
+    return {options, &local_tar_shards()};
 }
+
 /// The shards of a storage, or, with one more argument, those listed in a manifest.
 template <storage Storage, std::same_as<manifest>... Known>
 [[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
@@ -59688,13 +59079,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class T, class Storage>
-using npy_source_of = npy_row_source<T, Storage>;
-template <class T, class Storage>
-using npz_source_of = npz_row_source<T, Storage>;
-template <class T, class Storage>
-using token_source_of = token_source<T, token_windows, Storage>;
-
 /// What the first file says of its numbers.
 struct stored_tokens {
   token_format format = token_format::raw;
@@ -59785,19 +59169,17 @@ struct ffcv_format {
 /// `std::int32_t`, `std::int64_t`, `float` or `double`.
 template <class... Ts>
 struct npy_rows_format {
-  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
-  template <storage Storage>
-  using stored_sources = typename detail::sources_of_types<types, detail::npy_source_of, Storage>::type;
+  using types = detail::number_types<detail::common_numbers, Ts...>;
   static constexpr std::string_view name = "npy_rows";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npy); }
-  [[nodiscard]] static stored_sources<mapped_file> open(const dataset_listing& there) {
+  [[nodiscard]] static auto open(const dataset_listing& there) {
     return open_in(mapped_file(there.paths_of(&detail::is_npy)), there);
   }
   template <storage Storage>
-  [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing& there) {
+  [[nodiscard]] static auto open_in(Storage where, const dataset_listing& there) {
     const detail::npy_type found = detail::npy_type_at(there);
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "'" + found.name() + "'"},
         [&]<class T>() { return found == detail::npy_type::of<T>(); },
         [&]<class T>() { return npy_rows<T>(std::move(where)); });
@@ -59807,24 +59189,22 @@ struct npy_rows_format {
 /// numpy's npz files; of several arrays the one that is named. The types are as for `npy_rows_format`.
 template <class... Ts>
 struct npz_rows_format {
-  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
-  template <storage Storage>
-  using stored_sources = typename detail::sources_of_types<types, detail::npz_source_of, Storage>::type;
+  using types = detail::number_types<detail::common_numbers, Ts...>;
   static constexpr std::string_view name = "npz_rows";
 
   std::string array = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npz); }
-  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
+  [[nodiscard]] auto open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_npz)), there);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] auto open_in(Storage where, const dataset_listing& there) const {
     auto session = where.connect();
     const std::uint64_t size = session.size(0);
     const std::string chosen = detail::npz_array_at(session, size, array);
     const detail::npy_type found = detail::npz_type_at(session, size, chosen);
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "'" + found.name() + "'"},
         [&]<class T>() { return found == detail::npy_type::of<T>(); },
         [&]<class T>() { return npz_rows<T>(std::move(where), chosen); });
@@ -59835,18 +59215,17 @@ struct npz_rows_format {
 /// without any, bytes.
 template <idx_value... Ts>
 struct idx_format {
-  using types = typename detail::number_types<pack<std::uint8_t>, Ts...>::type;
-  using sources = typename detail::sources_of_types<types, detail::idx_source_of, file>::type;
+  using types = detail::number_types<pack<std::uint8_t>, Ts...>;
   static constexpr std::string_view name = "idx";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.is_storage() ? format_fit::none : there.fit_of(&detail::is_idx);
   }
-  [[nodiscard]] static sources open(const dataset_listing& there) {
+  [[nodiscard]] static auto open(const dataset_listing& there) {
     const std::vector<std::string> paths = there.paths_of(&detail::is_idx);
     if (paths.size() != 1) detail::several_idx_files(there);
     const auto code = static_cast<unsigned char>(there.files().front().head[2]);
-    return detail::source_of_type<sources>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "numbers of code " + std::to_string(code)},
         [&]<class T>() { return detail::idx_code<T> == code; },
         [&]<class T>() { return idx<T>(paths.front()); });
@@ -59857,9 +59236,7 @@ struct idx_format {
 /// `std::uint16_t`, `std::uint32_t` or `std::int32_t`. Files without a header cannot be told from others.
 template <token_value... Ts>
 struct tokens_format {
-  using types = typename detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>::type;
-  template <storage Storage>
-  using stored_sources = typename detail::sources_of_types<types, detail::token_source_of, Storage>::type;
+  using types = detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>;
   static constexpr std::string_view name = "tokens";
 
   token_windows window = {};
@@ -59867,13 +59244,13 @@ struct tokens_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::look_for_tokens(there);
   }
-  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
+  [[nodiscard]] auto open(const dataset_listing& there) const {
     return open_in(mapped_file(detail::paths_of_tokens(there)), there);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] auto open_in(Storage where, const dataset_listing& there) const {
     const detail::stored_tokens found = detail::tokens_at(there);
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{},
         {&there, name,
          detail::text(
@@ -59962,10 +59339,7 @@ inline bool is_named_text(const listed_files& some) {
   return is_json_lines(some) || (is_text(some) && (some.ending == ".txt" || some.ending == ".text"));
 }
 
-inline bool is_llmc(const listed_files& some) {
-  const auto magic = number_in<std::uint32_t>(some, 0), version = number_in<std::uint32_t>(some, 4);
-  return (magic == 20240520 && version == 1) || (magic == 20240801 && version == 7);
-}
+inline bool is_llmc(const listed_files& some) { return llmc_width(bytes_of(some.head)) != 0; }
 
 inline bool is_megatron(const listed_files& some) { return some.begins({"MMIDIDX\0\0", 9}); }
 
@@ -60032,7 +59406,8 @@ PENSTOCK_INLINE format_fit look_for_lines(const dataset_listing& there) {
 PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
   // The names of Hugging Face's files say which belong together, and how many there are.
   const auto named = [](const listed_files& some) { return some.ending == ".arrow" && is_arrow(some); };
-  if (there.is_folder() && there.fit_of(named) != format_fit::none) return arrow_paths(there.path());
+  if (there.is_folder() && there.fit_of(named) != format_fit::none)
+    return data_paths(data_kind::arrow, there.path());
   return there.paths_of(&is_arrow);
 }
 
@@ -60058,13 +59433,10 @@ PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lin
 
 PENSTOCK_INLINE stored_tokens tokens_at(const dataset_listing& there) {
   for (const listed_files& some : there.files()) {
-    if (is_llmc(some))
-      return {token_format::llmc, {number_in<std::uint32_t>(some, 0) == 20240520 ? 2u : 4u, false}};
+    if (is_llmc(some)) return {token_format::llmc, {llmc_width(bytes_of(some.head)), false}};
     if (!is_megatron(some) || some.head.size() < 18) continue;
-    constexpr token_type types[] = {{1, false}, {1, true}, {2, true}, {4, true}, {8, true}};
     const auto code = static_cast<unsigned char>(some.head[17]);
-    if (code >= 1 && code <= 5) return {token_format::megatron, types[code - 1]};
-    if (code == 8) return {token_format::megatron, {2, false}};
+    if (const token_type type = megatron_type(code); type.width != 0) return {token_format::megatron, type};
     throw error(errc::format,
                 {"the index says that its tokens are of type ", unsigned{code}, ", which is no whole number"})
         .in_file(some.paths.front())
@@ -60883,15 +60255,14 @@ PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_
 
 PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
                                          bool latent, const index_shards_options& options, index_sink sink) {
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  known_shards::check_any(where.names.size());
   if (where.local)
     throw error(errc::argument,
                 "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
-  const known_shards set({.policy = options.index,
-                          .extension_limit = options.extension_limit,
-                          .scan_gap = options.scan_gap,
-                          .kind = &tar_shards()},
-                         latent, &shards_in_store);
+  const known_shards set(
+      {{.index = options.index, .extension_limit = options.extension_limit, .scan_gap = options.scan_gap},
+       &tar_shards()},
+      latent, &shards_in_store);
   const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
   indexed_shards done;
   std::mutex one_at_a_time;
@@ -60984,25 +60355,22 @@ class mix_source
 namespace mistakes {
 
 struct mix_without_weights : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
 struct mix_list_and_more : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
 struct mix_option_twice : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and "
                   "one of them is there twice; write one");
   }
@@ -61047,7 +60415,7 @@ struct mix_fn {
   template <class Rule, class... Args>
   [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      mistakes::mix_without_weights::explain<Rule>();
+      mistakes::mix_without_weights::explain(std::type_identity<Rule>{});
       return ill_formed{};
     } else {
       return unless_wrong<typename wrong_mix<Args...>::type>(
@@ -61056,7 +60424,7 @@ struct mix_fn {
                 join_all(plan_unless<is_mixing_option<std::remove_cvref_t<decltype(given)>>>(given)...);
             using facts = elements_of<std::remove_const_t<decltype(plans)>>;
             if constexpr (!facts::same) {
-              mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+              mistakes::elements_differ::explain(arrives_here<typename facts::type>{});
               return ill_formed{};
             } else {
               return make(joined(plans), rule, given...);
@@ -61069,7 +60437,7 @@ struct mix_fn {
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      mistakes::mix_without_weights::explain<Rule>();
+      mistakes::mix_without_weights::explain(std::type_identity<Rule>{});
       return ill_formed{};
     } else {
       return unless_wrong<typename wrong_list_mix<T, Options...>::type>(
@@ -61371,12 +60739,6 @@ struct tar_member_facts {
 /// Appends the header of a regular file, after a pax header if the name or size needs one.
 void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size,
                         const tar_member_facts& facts);
-template <class Options>
-void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
-  append_tar_headers(out, path, size,
-                     tar_member_facts{options.mode, options.mtime, options.owner, options.group});
-}
-
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -61524,7 +60886,8 @@ class tar_archive {
     for (const tar_member& m : members) {
       path_.assign(key).append(".").append(m.suffix);
       header_.clear();
-      append_tar_headers(header_, path_, m.bytes.size(), options_);
+      append_tar_headers(header_, path_, m.bytes.size(),
+                         {options_.mode, options_.mtime, options_.owner, options_.group});
       const std::uint64_t begin = written_;
       put(header_.view(), sink);
       index_.add({path_, begin, written_, m.bytes.size(), false});
@@ -62073,12 +61436,21 @@ struct stream_shards {
 
 /// Shards that are read one after another: which one it is, and how much of it was delivered. It must not be
 /// moved: others refer to its input.
-class shard_sequence {
+class shard_sequence : unmovable {
  public:
-  shard_sequence(const shard_sequence&) = delete;
-  shard_sequence& operator=(const shard_sequence&) = delete;
-
   [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+  void rewind_shards() noexcept { shard_ = given_ = 0; }
+  void close() noexcept {
+    input_.close();
+    open_ = false;
+  }
+  /// Goes from the beginning to the marked shard, and past the samples already delivered: `pass()` reads one.
+  template <class Pass>
+  void seek_to(source_mark place, Pass&& pass) {
+    enter(place);
+    while (given_ != place.sample)
+      if (!pass() || shard_ != place.shard) too_few(place);
+  }
 
  protected:
   /// With `objects`, the shards are those, and otherwise files.
@@ -62112,19 +61484,6 @@ class shard_sequence {
       given_ = 0;
     }
     return false;
-  }
-  /// Goes to the marked shard, after `rewind`, and past the samples already delivered: `pass()` reads one.
-  template <class Pass>
-  void seek_to(source_mark place, Pass&& pass) {
-    enter(place);
-    while (given_ != place.sample)
-      if (!pass() || shard_ != place.shard) too_few(place);
-  }
-
-  void rewind_shards() noexcept { shard_ = given_ = 0; }
-  void close_input() noexcept {
-    input_.close();
-    open_ = false;
   }
   [[nodiscard]] const stream_shards& set() const noexcept { return *set_; }
   [[nodiscard]] shard_stream& input() noexcept { return input_; }
@@ -62203,17 +61562,22 @@ class stream_reader {
       : state_(std::make_unique<state>(where, std::move(set))) {}
 
   [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-  void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
+  void rewind(std::uint64_t) noexcept {
+    state_->samples.close();
+    state_->samples.rewind_shards();
+  }
   [[nodiscard]] source_mark mark() const noexcept
     requires Shards::seekable
   {
     return state_->samples.mark();
   }
   /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-  void seek(std::uint64_t, source_mark place)
+  void seek(std::uint64_t epoch, source_mark place)
     requires Shards::seekable
   {
-    state_->samples.seek(place);
+    rewind(epoch);
+    element passed;
+    state_->samples.seek_to(place, [&] { return next(passed); });
   }
   /// That of the session.
   [[nodiscard]] session_report report() const
@@ -62366,23 +61730,12 @@ class tar_stream_reader : public shard_sequence {
     return next_of([&] { walk_.restart(); }, [&](const std::string& url) { return read_sample(e, url); },
                    [&] { close(); });
   }
-  void rewind() noexcept {
-    close();
-    rewind_shards();
-  }
-  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
-  /// touched.
-  void seek(source_mark place) {
-    rewind();
-    tar_stream_sample passed;
-    seek_to(place, [&] { return next(passed); });
+  void close() noexcept {
+    shard_sequence::close();
+    pending_ = ended_ = false;
   }
 
  private:
-  void close() noexcept {
-    close_input();
-    pending_ = ended_ = false;
-  }
   /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
   /// before the last sample is delivered.
   bool find() {
@@ -62430,25 +61783,12 @@ namespace detail {
 PENSTOCK_INLINE void tar_stream_sample::take(const tar::member& m, std::string_view suffix,
                                              std::uint64_t limit, shard_stream& in,
                                              const tar::member_walk& walk) {
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
+  if (m.sparse) refuse_sparse(m, key_);
   const std::size_t name = names_.size();
   for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   const std::string_view lowered = std::string_view(names_).substr(name);
   if (marks_bad(lowered, m.size)) bad_ = true;
-  if (reserved_suffix(lowered) || !fresh(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
+  if (reserved_suffix(lowered) || !fresh(lowered)) refuse_suffix(m, lowered, key_);
   const std::size_t begin = bytes_.size();
   const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
   if (held > limit || m.size > limit - held) {
@@ -62609,25 +61949,22 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct zip_needs_names : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: zip joins records, and one of these elements has no field names; give one "
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
 struct zip_same_field : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: zip joins the fields of all its sources in one record, and two of them have "
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
 struct zip_name_count : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: zip<...> takes one name for each source, or none where all elements are "
                   "records");
   }
@@ -62807,14 +62144,14 @@ namespace detail {
 template <class Names, class... Plans>
 [[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
   if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
-    mistakes::zip_name_count::explain<Names>();
+    mistakes::zip_name_count::explain(std::type_identity<Names>{});
     return ill_formed{};
   } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
-    mistakes::zip_needs_names::explain<
-        arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    mistakes::zip_needs_names::explain(
+        arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>{});
     return ill_formed{};
   } else if constexpr (!zipped_record_of<Names, Plans...>::differ) {
-    mistakes::zip_same_field::explain<Names>();
+    mistakes::zip_same_field::explain(std::type_identity<Names>{});
     return ill_formed{};
   } else {
     return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);
@@ -62882,17 +62219,15 @@ inline constexpr allow_empty_stage allow_empty{};
 namespace penstock::inline v0_1::mistakes {
 
 struct two_bad_samples : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of "
                   "them");
   }
 };
 struct replace_on_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: bad_samples::replace draws another sample, and this source can only be read "
                   "forward; write bad_samples::skip(n), or use a source with an index");
   }
@@ -62913,12 +62248,8 @@ struct fraction {
                                    " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
           .in_stage("bad_samples");
   }
-  /// The shortest decimal that reads back as the same value.
   [[nodiscard]] std::string describe() const {
-    char digits[32];
-    return detail::text({"fraction(",
-                         std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
-                         ")"});
+    return detail::text({"fraction(", detail::number_text(value), ")"});
   }
 };
 
@@ -63063,86 +62394,76 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct two_batches : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
                   "size you want");
   }
 };
 struct batch_after_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
                   "batch(n) | pin_and_copy");
   }
 };
 struct discovered_without_collate : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch cannot stack values whose length is known only after decoding; write "
                   "batch(n, ragged) or batch(n, pad_to_longest)");
   }
 };
 struct open_sample_in_batch : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
                   "decode<field<...>> before it");
   }
 };
 struct not_batchable : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and what arrives here is "
         "none of them; write map(f) before it. This error names its type, in arrives_here<...>");
   }
 };
 
 struct eight_lengths : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch adds a dimension in front of an array, and this one already has eight, "
                   "the maximum; give it fewer in a map(f) before batch");
   }
 };
 struct channels_first_of_other : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: channels_first is for arrays of (height, width, channels), and a field that it applies "
         "to has another number of dimensions; write collate<\"image\">(channels_first) for the "
         "field that has them");
   }
 };
 struct pitched_scalar : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: pitched lays out the rows of arrays, and a field that it applies to is a single "
                   "value; write collate<\"image\">(pitched<64>) for the field that has rows");
   }
 };
 
 struct padded_scalar : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: pad_to_largest pads arrays, and a field that it is given to is a single value; "
                   "write collate<\"image\">(pad_to_largest) for the field that has images");
   }
 };
 struct fill_of_other_type : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: pad_to_largest_with<value> fills with a value that the numbers of a field "
                   "cannot hold; write one that they can, as pad_to_largest_with<255> for bytes");
   }
@@ -63306,10 +62627,7 @@ struct batch_stage : detail::collating<Policies...> {
   }
 
   [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add("batch", at_end);
-  }
+  void fingerprint(auto& h) const { h.add("batch", at_end); }
 };
 
 namespace detail {
@@ -63328,10 +62646,7 @@ struct batch_builder {
   [[nodiscard]] auto done() const { return batch_stage<Policies...>{{}, size, at_end, global}; }
 };
 
-template <class Builder>
-auto build_batch(Builder builder) {
-  return builder.done();
-}
+auto build_batch(auto builder) { return builder.done(); }
 template <class Builder, class Option, class... Rest>
 auto build_batch(Builder builder, Option option, Rest... rest) {
   return build_batch(builder.with(option), rest...);
@@ -63387,9 +62702,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct batch_by_without_positions : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch_by cuts an epoch before samples are read, and after filter, unbatch, "
                   "shuffle_buffer or a source that is read forward it is unknown which samples come; choose "
                   "samples with "
@@ -63398,10 +62712,9 @@ struct batch_by_without_positions : about_expression {
 };
 
 struct batch_by_without_numbers : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: batch_by looks up costs by sample number, and the numbers of mix, or of joined sources "
         "with orders, change from epoch to epoch; write batch(n)");
   }
@@ -63466,8 +62779,7 @@ struct batch_by_stage : detail::collating<Policies...> {
     return rule.make(orders, in);
   }
   [[nodiscard]] std::string describe() const { return rule.describe(); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name);
     rule.fingerprint(h);
   }
@@ -63578,10 +62890,9 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct cells_need_columns : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: cells() reads rows of parquet, delta, iceberg, arrow_ipc and arrow_stream, straight "
         "from the source; other samples have no columns");
   }
@@ -63661,9 +62972,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct fields_need_names : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: fields<...> chooses members by name, and what arrives here has no names; "
                   "drop it");
   }
@@ -63781,8 +63091,7 @@ std::size_t find_member(const S& sample) {
       .for_key(key);
 }
 
-template <open_sample S>
-[[noreturn, gnu::cold]] void throw_missing(const S& sample, std::string_view wanted) {
+[[noreturn, gnu::cold]] void throw_missing(const open_sample auto& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
   refuse_missing(wanted, has, sample.key());
@@ -63869,42 +63178,37 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct decode_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, "
                   "...> for some fields");
   }
 };
 struct codec_wants_bytes : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a codec needs bytes and gets a value that is already decoded; remove one "
                   "decode, or use map(f)");
   }
 };
 struct decode_which_field : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: decode<Codec> on a record with several fields of bytes; say which, as in "
                   "decode<field<\"name\", Codec>>");
   }
 };
 struct number_is_no_codec : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: decode<...> was given a type that is no codec but of a value; write integer_as<int> "
         "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
   }
 };
 struct not_a_codec : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: decode<...> was given a type that is not a codec; a codec has decode(bytes, "
                   "scratch) const and codec_name");
   }
@@ -63919,10 +63223,9 @@ concept is_defined = requires { sizeof(T); };
 /// In the place of a codec that is only declared.
 template <class T>
 struct declared_codec : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: the header of a codec is not included; this error names it in declared_codec<...>: write "
         "#include <penstock/codec/jpeg.hpp> for jpeg, <penstock/codec/zstd.hpp> for zstd and so on, and link "
         "its component, as penstock::jpeg");
@@ -64101,8 +63404,7 @@ struct decode_stage {
       by_name && (detail::codec_of_runs<detail::codec_in<Codecs>> && ...);
   /// Calls `sink` with a record of value runs, that of `first` and of the samples behind it in memory;
   /// returns what it returns, or false if there is no such run for each member.
-  template <class Sample, class Sink>
-  [[nodiscard]] bool apply_run(const Sample& first, Sink&& sink) const {
+  [[nodiscard]] bool apply_run(const auto& first, auto&& sink) const {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       const record<basic_field<detail::name_in<Codecs>, decltype(run_of<Is>(first))>...> values(
           detail::made_by{}, [&] { return run_of<Is>(first); }...);
@@ -64226,9 +63528,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct enumerate_after_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: enumerate gives a sample's position and stands after filter or unbatch; move "
                   "it before");
   }
@@ -64282,9 +63583,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct mutable_function : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the function would be shared by all workers and must be callable when const; "
                   "remove `mutable` and take random numbers from an rng& second parameter");
   }
@@ -64292,27 +63592,25 @@ struct mutable_function : about_expression {
 /// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
 struct wrong_type : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage's function cannot be called with what arrives here: it gets Gets and "
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
 struct several_parameters : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a stage calls its function with one argument, the sample (and an rng& for random "
         "numbers), and this function has more parameters; take the fields of a record inside it: "
         "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
 struct returns_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: map's function returns nothing; return the value to pass on");
   }
 };
 
@@ -64549,8 +63847,7 @@ class function_chain {
     return call_from<0, 0, false>(std::forward<V>(value), c);
   }
   /// Calls use(f) for each function.
-  template <class Use>
-  constexpr void each(const Use& use) const {
+  constexpr void each(const auto& use) const {
     std::apply([&use](const auto&... one) { (use(one), ...); }, functions_);
   }
 
@@ -64867,9 +64164,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct predicate_not_bool : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: filter's function must return bool");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: filter's function must return bool");
   }
 };
 
@@ -64903,8 +64199,7 @@ struct filter_stage {
   static constexpr bool uses_random = detail::function_uses_random<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
-  template <class V, class Call>
-  constexpr bool keep(const V& value, const Call& c) const {
+  constexpr bool keep(const auto& value, const auto& c) const {
     return static_cast<bool>(detail::call_function(function, value, c));
   }
   template <class Context>
@@ -64935,70 +64230,62 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct keep_after_random : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory after a stage that draws random numbers, which would then be the "
                   "same in every epoch; move it before that stage");
   }
 };
 struct keep_after_enumerate : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
         "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
 struct keep_on_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory over a source that can only be read forward, which reads every "
                   "sample whether it is kept or not; use a source with an index");
   }
 };
 struct keep_after_unbatch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory after unbatch, which makes several samples of one; move it before "
         "unbatch");
   }
 };
 struct keep_over_mixed_epochs : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory behind a source whose samples have other numbers in each epoch, "
         "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
   }
 };
 struct keep_open_sample : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory of samples whose members are known only at run time; name those "
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
 struct keep_views : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory of a value with views in it, such as "
                   "std::optional<std::string_view>, which would outlive what they refer to; make it of types "
                   "that own what they have, such as std::string");
   }
 };
 struct keep_without_limit : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory is given the most bytes it may keep, as in keep_in_memory(8_GiB)");
   }
 };
@@ -65079,7 +64366,7 @@ struct keep_in_memory_stage {
 /// A mistake, which gets a sentence.
 template <class Never = void>
 [[nodiscard]] keep_in_memory_stage keep_in_memory() {
-  mistakes::keep_without_limit::explain<Never>();
+  mistakes::keep_without_limit::explain(std::type_identity<Never>{});
   return {};
 }
 
@@ -65100,9 +64387,8 @@ struct load_options {
 namespace mistakes {
 
 struct load_without_path : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: load<\"path\"> takes a record whose field of that name is a text; write "
                   "decode<field<\"path\", "
                   "text>, ...> in front of it");
@@ -65264,35 +64550,31 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct map_batch_without_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: map_batch works on the columns of a batch; write batch(n) before it, or map(f) "
                   "for single samples");
   }
 };
 struct map_batch_after_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: map_batch after pin_and_copy, where batches have left the host; write "
                   "batch(n) | map_batch(f) | pin_and_copy");
   }
 };
 struct wrong_argument_of_map_batch : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: map_batch's function cannot be called with the columns of a batch; write it "
                   "[](auto& columns) or [](auto& columns, rng& random), and take get<\"name\">(columns), or "
                   "columns.values() if samples are not records");
   }
 };
 struct returns_no_columns : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: map_batch's function returns something that cannot be columns of a batch; return "
         "nothing if it changes values in place, otherwise an array of numbers or a record of arrays: a "
         "vector, a std::array, a span, a tensor_view or an array expression");
@@ -65411,29 +64693,26 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct places_unknown : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a map of an image and its masks, boxes or points has a function that does not say "
         "what becomes of places in the image; write it in a map<\"jpg\">(f) of its own, or give it "
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
 struct places_without_image : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: the first field of a map with masks, boxes or points is their image, and this one "
         "is none; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode");
   }
 };
 
 struct map_without_function : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a map of several fields has no function; write it before the key, as in "
                   "map<\"left\", \"right\">(f, key(\"a\"))");
   }
@@ -65779,8 +65058,7 @@ struct mixed_slots {
   }
   [[nodiscard]] bool holds(std::size_t i) const noexcept { return valid.empty() || valid[i] != 0; }
   /// Calls `each(slot, its partner)`, or `without(slot)` for a slot without a sample.
-  template <class Each, class Without>
-  void for_each(Each&& each, Without&& without) const {
+  void for_each(auto&& each, auto&& without) const {
     std::size_t before = size;
     while (before != 0 && !holds(before - 1)) --before;
     for (std::size_t i = 0; i < size; ++i) {
@@ -66084,49 +65362,43 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct on_device_before_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device works on batches that are on a device, and these are not there yet; "
                   "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
   }
 };
 struct on_device_of_host : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device needs a device that computes, and pin_and_copy names none; write "
                   "pin_and_copy(cuda{}), or map(f) before batch");
   }
 };
 struct on_device_of_field_twice : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: two on_device stages work on one field; write all operations in one, in "
                   "order: on_device<\"jpg\">(f, g)");
   }
 };
 struct on_device_of_whole_record : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device without a name is for samples that are no records, and these are; "
                   "write on_device<\"jpg\">(f)");
   }
 };
 struct on_device_draws_after_unbatch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device cannot draw random numbers after unbatch, because rows of a batch do "
                   "not know which piece of a sample they are; write map(f) between unbatch and batch");
   }
 };
 struct not_a_device_operation : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device is given something that is no operation of a device for this column; "
                   "write #include <penstock/device/image/operations.hpp> for those on images, or give your "
                   "type the members that device_operation lists in <penstock/device/concepts.hpp>");
@@ -66139,10 +65411,7 @@ namespace detail {
 
 template <class Family>
 struct joined_operations {
-  template <class Op>
-  static constexpr auto join(const Op& op) {
-    return op;
-  }
+  static constexpr auto join(const auto& op) { return op; }
 };
 template <class Family>
   requires(!std::is_void_v<Family>)
@@ -66264,8 +65533,7 @@ struct on_device_stage {
     return said;
   }
 
-  template <class Op>
-  static void add_description(std::string& said, [[maybe_unused]] const Op& op) {
+  static void add_description(std::string& said, [[maybe_unused]] const auto& op) {
     if constexpr (requires { op.describe(); }) said += detail::text({", ", op.describe()});
   }
 
@@ -66469,9 +65737,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct require_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
   }
 };
@@ -66518,24 +65785,21 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct cursor_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
 struct cursor_after_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it "
                   "before them");
   }
 };
 struct lost_by_shuffle_buffer : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
                   "shard also elastic, over a forward source resumable); use shuffle(seed(7), window(w)), or "
                   "put shuffle_buffer before shard");
@@ -66573,10 +65837,7 @@ struct shuffle_buffer_stage {
   [[nodiscard]] std::string describe() const {
     return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add("shuffle_buffer", capacity, seed);
-  }
+  void fingerprint(auto& h) const { h.add("shuffle_buffer", capacity, seed); }
   template <class Context>
   static consteval auto diagnose() {
     constexpr auto facts = Context::facts;
@@ -66604,9 +65865,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct steps_without_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: steps(n) counts batches; write batch(b) before it");
   }
 };
 
@@ -66624,10 +65884,7 @@ struct steps_stage {
   std::uint64_t count = 0;
 
   [[nodiscard]] std::string describe() const { return detail::text({"steps(", count, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add("steps", count);
-  }
+  void fingerprint(auto& h) const { h.add("steps", count); }
   template <class Context>
   static consteval auto diagnose() {
     return mistakes::unless<Context::facts.batched, mistakes::steps_without_batch>{};
@@ -66651,9 +65908,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct not_expandable : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: unbatch needs a range, an array, or a record of these, and what arrives here is "
                   "none of them; this error names its type, in arrives_here<...>");
   }
@@ -66672,8 +65928,7 @@ concept rows = requires(const V& v, std::size_t i) {
 template <class V>
 using finished_value = std::remove_cvref_t<finished<V>>;
 
-template <class V>
-std::size_t row_count(const V& v) {
+std::size_t row_count(const auto& v) {
   if constexpr (requires { v.shape(); }) {
     if (v.shape().rank() == 0)
       throw error(errc::shape, "unbatch needs an array with at least one dimension, and got a scalar");
@@ -67617,12 +66872,7 @@ class block_index {
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
   /// Like `same`, for a caller that has read the slot's bytes: all of these reads come before it.
   [[nodiscard]] bool still_same(place seen) const noexcept {
-    // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
-#if defined(__x86_64__) || defined(__i386__)
-    std::atomic_signal_fence(std::memory_order_acquire);
-#else
-    std::atomic_thread_fence(std::memory_order_acquire);
-#endif
+    order_reads();
     return same(seen);
   }
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
@@ -68518,19 +67768,14 @@ class late_reads {
 /// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
 /// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at
 /// a time does so; another leaves its reads to that one.
-/// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
-/// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+/// The limit on reads in flight is that of `throttled`.
 /// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
 /// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
 /// `attempts` such questions reads fail.
 ///
-/// The memory of two reads of the same bytes: the second one has a buffer of its own, because a read that is
-/// ignored goes on writing. The first one writes to where its caller wants the bytes, if the session can
-/// `abandon` it: when the second has won, the first is abandoned, and the second's bytes are copied once the
-/// first has ended. Otherwise the first one has a buffer, too, and every read is copied once. Buffers live
-/// until both reads have ended; small ones of first reads are kept for others. All that are in use together
-/// have at most so many bytes as the policy says: beyond that, no second read is started, and a read that
-/// would need a buffer is passed on without one.
+/// Memory, as `hedged` has it: a read that is ignored goes on writing, so that two reads of the same bytes
+/// never write to one place. Small buffers of first reads are kept for others. A read that would need a
+/// buffer beyond `hedged_options::bytes` is passed on without one, and gets no second read.
 ///
 /// Blocking reads become reads in the background, if the session has those, where second reads may be started
 /// and where they have more than 16 MiB; see `part_reads`. They come before other reads.
@@ -68711,28 +67956,43 @@ class retry_queue {
 
 namespace penstock::inline v0_1::detail {
 
-/// Waits for one read in the background.
-class awaited_read {
+/// Waits for the end of one read in the background, or of one request.
+class awaited_end {
  public:
   [[nodiscard]] read_listener listener() noexcept {
-    return {this, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
-              auto& read = *static_cast<awaited_read*>(self);
-              const std::scoped_lock held(read.lock_);
-              read.failed_ = std::move(failed);
-              read.ended_ = true;
-              read.changed_.notify_one();  // under the lock: `wait` destroys what is notified
+    return {this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+              tell(self, tag, std::move(failed));
             }};
   }
+  /// For what tells of its end by a function with this as its `self`, such as a request.
+  template <class What>
+  static void tell(void* self, What&, std::exception_ptr failed) noexcept {
+    auto& end = *static_cast<awaited_end*>(self);
+    const std::scoped_lock held(end.lock_);
+    end.failed_ = std::move(failed);
+    end.over_ = true;
+    end.changed_.notify_one();  // under the lock: `wait` destroys what is notified
+  }
+
   [[nodiscard]] std::exception_ptr wait() noexcept {
     std::unique_lock held(lock_);
-    changed_.wait(held, [this] { return ended_; });
+    changed_.wait(held, [this] { return over_; });
     return failed_;
+  }
+  /// Throws what it failed with.
+  void get() {
+    if (const std::exception_ptr failed = wait()) std::rethrow_exception(failed);
+  }
+  /// Whether it came in time.
+  [[nodiscard]] bool wait_until(std::chrono::steady_clock::time_point time) {
+    std::unique_lock held(lock_);
+    return changed_.wait_until(held, time, [this] { return over_; });
   }
 
  private:
   std::mutex lock_;
   std::condition_variable changed_;
-  bool ended_ = false;
+  bool over_ = false;
   std::exception_ptr failed_;
 };
 
@@ -68876,12 +68136,7 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, void (*ask)(v
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
-    std::exception_ptr failed;
-    try {
-      ask(self);
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    std::exception_ptr failed = thrown_by([&] { ask(self); });
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
     retry_decision next;
     bool cancelled = false;
@@ -69399,21 +68654,16 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
     penstock::end_reads(state_->session);
   }
 
-  /// Of two limits the smaller one. The attempts of the oldest read are those of the storage that tries
-  /// again, wherever it is.
+  /// The attempts of the oldest read are those of the storage that tries again, wherever it is.
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
     all.add_inside(within);
-    all.limit(within.max_in_flight);
-    all.oldest = older_of(all.oldest, within.oldest);
     return all;
   }
   [[nodiscard]] session_report limits() const {
-    const session_report within = limits_of(state_->session);
     session_report all = state_->line.limits();
-    all.add_inside(within);
-    all.limit(within.max_in_flight);
+    all.add_inside(limits_of(state_->session));
     return all;
   }
   /// Connections opened so far.
@@ -71100,14 +70350,6 @@ PENSTOCK_INLINE shared<const sha256_list::table> sha256_list::sorted(std::vector
 
 namespace detail::hashes {
 
-/// The value of a hexadecimal digit, 16 for anything else.
-[[nodiscard]] constexpr unsigned digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
-  return 16;
-}
-
 /// Goes through a list, and says where it is none.
 class reader {
  public:
@@ -71150,10 +70392,10 @@ class reader {
     return true;
   }
   [[nodiscard]] unsigned next_digit() {
-    const unsigned value = at_ == text_.size() ? 16 : digit(text_[at_]);
-    if (value == 16) fail("64 hexadecimal digits");
+    const int value = at_ == text_.size() ? -1 : hex_value(text_[at_]);
+    if (value < 0) fail("64 hexadecimal digits");
     ++at_;
-    return value;
+    return static_cast<unsigned>(value);
   }
   [[nodiscard]] std::string unescaped(std::string_view name) {
     std::string made;
@@ -71575,16 +70817,8 @@ PENSTOCK_INLINE void latency_model::fail(const read_request& request, simulated_
 }
 
 PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn) noexcept {
-  std::exception_ptr failed;
-  if (one.stopped) {
-    failed = read_cancelled(one.request, names_);
-  } else {
-    try {
-      perform(one.request, drawn);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-  }
+  std::exception_ptr failed =
+      one.stopped ? read_cancelled(one.request, names_) : thrown_by([&] { perform(one.request, drawn); });
   account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
   return failed;
 }
@@ -71695,28 +70929,6 @@ class simulated_storage : public detail::storage_around<simulated_storage<Storag
 
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/stage_options.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How `stage_to` reads, and how to end it.
-struct stage_options {
-  std::size_t max_in_flight = 8;  ///< requests in flight
-  std::size_t part_size = 8_MiB;  ///< bytes of a request
-  std::stop_token stop = {};      ///< ends the call with errc::stopped
-};
-
-/// How far a call of `stage_to` is.
-struct stage_progress {
-  std::size_t objects_done = 0;  ///< complete, whoever fetched them
-  std::size_t objects = 0;
-  std::uint64_t bytes_done = 0;  ///< of those, and of what this call is at
-  std::uint64_t bytes = 0;       ///< of all objects that were asked for their size so far
-  std::uint64_t fetched = 0;     ///< that this call read from the storage
 };
 
 }  // namespace penstock::inline v0_1
@@ -71940,6 +71152,22 @@ PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
 // ---- penstock/storage/stage_to.hpp
 
 namespace penstock::inline v0_1 {
+
+/// How `stage_to` reads, and how to end it.
+struct stage_options {
+  std::size_t max_in_flight = 8;  ///< requests in flight
+  std::size_t part_size = 8_MiB;  ///< bytes of a request
+  std::stop_token stop = {};      ///< ends the call with errc::stopped
+};
+
+/// How far a call of `stage_to` is.
+struct stage_progress {
+  std::size_t objects_done = 0;  ///< complete, whoever fetched them
+  std::size_t objects = 0;
+  std::uint64_t bytes_done = 0;  ///< of those, and of what this call is at
+  std::uint64_t bytes = 0;       ///< of all objects that were asked for their size so far
+  std::uint64_t fetched = 0;     ///< that this call read from the storage
+};
 
 namespace detail::staging {
 
@@ -72524,7 +71752,7 @@ class reads_in_order {
     begin_some();
     if (flights_.empty()) return std::nullopt;
     flight& first = flights_.front();
-    if (const std::exception_ptr failed = first.read.wait()) std::rethrow_exception(failed);
+    first.read.get();
     given_out_ = std::move(first.room);
     const std::size_t size = first.size;
     flights_.pop_front();
@@ -72537,7 +71765,7 @@ class reads_in_order {
     flight(staging_reads::memory for_it, std::size_t bytes) : room(std::move(for_it)), size(bytes) {}
     staging_reads::memory room;
     std::size_t size;
-    awaited_read read;
+    awaited_end read;
   };
   void begin_some() {
     while (next_ < end_) {
@@ -74890,18 +74118,11 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
   return room;
 }
 
-// With all digits, so that numbers that differ look different.
-PENSTOCK_INLINE std::string real_text(double value) {
-  std::array<char, 40> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  return {digits.data(), end};
-}
-
 PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
-  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
+  if (is_real(cell.type().number)) return number_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);
@@ -75302,14 +74523,12 @@ struct block_files {
 
   // ---- opening
 
-  [[nodiscard]] error refusal(std::string_view what) const;
   [[nodiscard]] static error no_cache_file(const std::string& path);
   [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const;
   /// Whether a path still leads to an open file: another process may have deleted the folder.
   [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept;
   void open_files();
   void open_index(const shape& wanted);
-  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept;
   /// Of both files: one may be deleted while the other is in use.
   [[nodiscard]] bool lock_users(byte_lock how) const noexcept;
   void make_index(const shape& wanted);
@@ -75405,9 +74624,6 @@ PENSTOCK_INLINE block_files::block_files(const std::string& folder, const shape&
   }
 }
 PENSTOCK_INLINE block_files::~block_files() { unmap(); }
-PENSTOCK_INLINE error block_files::refusal(std::string_view what) const {
-  return error(errc::argument, what).in_file(folder_path);
-}
 PENSTOCK_INLINE error block_files::no_cache_file(const std::string& path) {
   return error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
 }
@@ -75470,7 +74686,7 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
     case block_index::head::empty:
       break;
     case block_index::head::ready:
-      if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
+      if (found == wanted && files::version_of(index.get(), index_path).size == block_index::bytes(wanted)) {
         map_index(wanted);
         if (head == block_index::data_head_of(table.pair())) {
           (void)lock_users(byte_lock::shared);
@@ -75482,19 +74698,16 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
   }
   if (!block_index::is_data(head.data(), got_data)) throw no_cache_file(data_path);
   if (!lock_users(byte_lock::exclusive))
-    throw refusal(
+    throw error(
+        errc::argument,
         found == shape() || found == wanted
             ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
                     "programs that use it, or give another folder"})
             : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
                     " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                    "; give all of its users the same limit and size of blocks, or "
-                    "other folders"}));
+                    "; give all of its users the same limit and size of blocks, or other folders"}))
+        .in_file(folder_path);
   make_index(wanted);
-}
-PENSTOCK_INLINE std::uint64_t block_files::size_of(int opened) noexcept {
-  struct stat status {};
-  return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 PENSTOCK_INLINE bool block_files::lock_users(byte_lock how) const noexcept {
   return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
@@ -76322,12 +75535,7 @@ class single_flight {
     const auto mine = std::make_shared<question>(question{about});
     open_.push_back(mine);
     held.unlock();
-    std::exception_ptr failed;
-    try {
-      std::forward<F>(f)();
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    const std::exception_ptr failed = thrown_by(f);
     held.lock();
     std::erase(open_, mine);
     mine->over = true;
@@ -76336,10 +75544,24 @@ class single_flight {
     changed_.notify_all();
     if (failed) std::rethrow_exception(failed);
   }
-  /// Notes that the questions asked until now are being cancelled.
+  /// Notes that the questions asked until now are being cancelled, and ends their pauses.
   void cancel() noexcept {
+    {
+      const std::scoped_lock held(lock_);
+      ++cancels_;
+    }
+    changed_.notify_all();
+  }
+
+  [[nodiscard]] std::uint64_t cancels() {
     const std::scoped_lock held(lock_);
-    ++cancels_;
+    return cancels_;
+  }
+  /// For who asks: waits so long. Throws errc::stopped if it was cancelled since `cancels()` said that.
+  void pause(std::chrono::nanoseconds time, std::uint64_t since) {
+    std::unique_lock held(lock_);
+    if (changed_.wait_for(held, time, [&] { return cancels_ != since; }))
+      throw error(errc::stopped, "the read was cancelled");
   }
 
  private:

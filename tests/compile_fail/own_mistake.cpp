@@ -13,9 +13,9 @@
 // A user's stage, with a mistake of its own.
 struct needs_a_number {
   using penstock_mistake = penstock::about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(penstock::never<Reached>, "halve: the element is no number; write map(f) before it");
+  static consteval void explain(auto reached) {
+    static_assert(penstock::never<decltype(reached)>,
+                  "halve: the element is no number; write map(f) before it");
   }
 };
 struct halve_stage {

@@ -23,9 +23,8 @@ namespace mistake_test {
 
 struct needs_a_number {
   using penstock_mistake = ps::about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(ps::never<Reached>, "halve: the element is no number; write map(f) before it");
+  static consteval void explain(auto reached) {
+    static_assert(ps::never<decltype(reached)>, "halve: the element is no number; write map(f) before it");
   }
 };
 struct halve_stage {

@@ -48,48 +48,48 @@ class folder {
   penstock_test::temp_dir dir_;
 };
 
-using lists = std::vector<std::string> (*)(const std::string&, const ps::named_split*);
+using kind = ps::detail::data_kind;
 
-codec_test::thrown refusal(lists list, const std::string& path) {
-  return caught([&] { static_cast<void>(list(path, nullptr)); });
+codec_test::thrown refusal(kind of, const std::string& path) {
+  return caught([&] { static_cast<void>(ps::detail::data_paths(of, path)); });
 }
 
 }  // namespace
 
 TEST_CASE("source/data_folder: each source finds its files, and the files of a split") {
   struct example {
-    lists list;
+    kind of;
     std::string_view source;
     names files, train;
   };
   const example examples[] = {
-      {&ps::detail::parquet_paths,
+      {kind::parquet,
        "parquet",
        {"default/test/0.parquet", "default/train/0.parq", "default/train/1.pq"},
        {"default/train/0.parq", "default/train/1.pq"}},
-      {&ps::detail::parquet_paths,
+      {kind::parquet,
        "parquet",
        {"data/test-00000-of-00001.parquet", "data/train-00000-of-00001.parquet"},
        {"data/train-00000-of-00001.parquet"}},
-      {&ps::detail::arrow_paths,
+      {kind::arrow,
        "arrow_ipc",
        {"imdb-test.arrow", "imdb-train-00000-of-00002.arrow", "imdb-train-00001-of-00002.arrow",
         "imdb-unsupervised.arrow"},
        {"imdb-train-00000-of-00002.arrow", "imdb-train-00001-of-00002.arrow"}},
-      {&ps::detail::arrow_paths,
+      {kind::arrow,
        "arrow_ipc",
        {"test/data-00000-of-00001.arrow", "train/data-00000-of-00001.arrow"},
        {"train/data-00000-of-00001.arrow"}},
-      {&ps::detail::line_paths,
+      {kind::lines,
        "lines",
        {"dev.jsonl", "train.0.jsonl", "train.1.ndjson"},
        {"train.0.jsonl", "train.1.ndjson"}},
-      {&ps::detail::line_paths, "lines", {"test/a.txt", "train/b.txt"}, {"train/b.txt"}},
-      {&ps::detail::tfrecord_paths,
+      {kind::lines, "lines", {"test/a.txt", "train/b.txt"}, {"train/b.txt"}},
+      {kind::tfrecord,
        "tfrecord",
        {"mnist-test.tfrecord-00000-of-00001", "mnist-train.tfrecord-00000-of-00001"},
        {"mnist-train.tfrecord-00000-of-00001"}},
-      {&ps::detail::tfrecord_paths,
+      {kind::tfrecord,
        "tfrecord",
        {"train-00000-of-00002", "train-00001-of-00002", "validation-00000-of-00001"},
        {"train-00000-of-00002", "train-00001-of-00002"}},
@@ -99,39 +99,42 @@ TEST_CASE("source/data_folder: each source finds its files, and the files of a s
     for (const std::string& name : one.files) made.write(name);
     CAPTURE(one.source, one.train);
     const ps::named_split train = ps::split("train"), all = ps::split("all");
-    CHECK(made.of(one.list(made.path(), &train)) == one.train);
-    CHECK(made.of(one.list(made.path() + "/", &all)) == one.files);
-    const auto several = refusal(one.list, made.path());
+    CHECK(made.of(ps::detail::data_paths(one.of, made.path(), &train)) == one.train);
+    CHECK(made.of(ps::detail::data_paths(one.of, made.path() + "/", &all)) == one.files);
+    const auto several = refusal(one.of, made.path());
     CHECK(several.code == ps::errc::argument);
     CHECK_THAT(several.line, contains(made.path()));
     CHECK_THAT(several.line, contains("train") && contains(std::string(one.source) + "(\"" + made.path() +
                                                            "\", split(\"train\"))"));
     const folder none{"README.md"};
-    CHECK(refusal(one.list, none.path()).code == ps::errc::missing);
+    CHECK(refusal(one.of, none.path()).code == ps::errc::missing);
   }
 }
 
 TEST_CASE("source/data_folder: a folder of one split is read as it is, and indexes are not data") {
   const folder made{"train-0.tfrecord", "train-0.tfrecord.penstock-index", "train-0.tfrecord.idx",
                     "train-1.tfrecord"};
-  CHECK(made.of(ps::detail::tfrecord_paths(made.path())) == names{"train-0.tfrecord", "train-1.tfrecord"});
+  CHECK(made.of(ps::detail::data_paths(kind::tfrecord, made.path())) ==
+        names{"train-0.tfrecord", "train-1.tfrecord"});
   const folder years{"year=2024/a.parquet", "year=2025/a.parquet", "_SUCCESS"};
-  CHECK(years.of(ps::detail::parquet_paths(years.path())) ==
+  CHECK(years.of(ps::detail::data_paths(kind::parquet, years.path())) ==
         names{"year=2024/a.parquet", "year=2025/a.parquet"});
   // The pattern of the advice keeps the folder.
   const folder twice{"en/x-0-of-1.parquet", "en/x-0-of-2.parquet", "en/x-1-of-2.parquet"};
-  const auto stale = refusal(&ps::detail::parquet_paths, twice.path());
+  const auto stale = refusal(kind::parquet, twice.path());
   CHECK(stale.code == ps::errc::argument);
   const std::string pattern = twice.path("en/x-*-of-2.parquet");
   CHECK_THAT(stale.line, contains("parquet(\"" + pattern + "\")"));
-  CHECK(twice.of(ps::detail::parquet_paths(pattern)) == names{"en/x-0-of-2.parquet", "en/x-1-of-2.parquet"});
+  CHECK(twice.of(ps::detail::data_paths(kind::parquet, pattern)) ==
+        names{"en/x-0-of-2.parquet", "en/x-1-of-2.parquet"});
   // Of files that differ in letters the advice can be followed, too.
   const folder kinds{"squad-a.arrow", "squad-b0.arrow", "squad-b1.arrow"};
-  const auto several = refusal(&ps::detail::arrow_paths, kinds.path());
+  const auto several = refusal(kind::arrow, kinds.path());
   CHECK(several.code == ps::errc::argument);
   CHECK_THAT(several.line, contains("arrow_ipc(\"" + kinds.path() + "\", split(\"squad-b\"))"));
   const ps::named_split which = ps::split("squad-b");
-  CHECK(kinds.of(ps::detail::arrow_paths(kinds.path(), &which)) == names{"squad-b0.arrow", "squad-b1.arrow"});
+  CHECK(kinds.of(ps::detail::data_paths(kind::arrow, kinds.path(), &which)) ==
+        names{"squad-b0.arrow", "squad-b1.arrow"});
 }
 
 TEST_CASE("source/data_folder: what save_to_disk lists is the dataset") {
@@ -144,18 +147,18 @@ TEST_CASE("source/data_folder: what save_to_disk lists is the dataset") {
   made.write("test/state.json", R"({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]})");
   const names train{"train/data-00000-of-00002.arrow", "train/data-00001-of-00002.arrow"};
   const ps::named_split which = ps::split("train");
-  CHECK(made.of(ps::detail::arrow_paths(made.path(), &which)) == train);
-  CHECK(made.of(ps::detail::arrow_paths(made.path("train"))) == names{train[0], train[1]});
-  CHECK(refusal(&ps::detail::arrow_paths, made.path()).code == ps::errc::argument);
+  CHECK(made.of(ps::detail::data_paths(kind::arrow, made.path(), &which)) == train);
+  CHECK(made.of(ps::detail::data_paths(kind::arrow, made.path("train"))) == names{train[0], train[1]});
+  CHECK(refusal(kind::arrow, made.path()).code == ps::errc::argument);
 
   std::filesystem::remove(made.path(train[1]));
-  const auto lost = refusal(&ps::detail::arrow_paths, made.path("train"));
+  const auto lost = refusal(kind::arrow, made.path("train"));
   CHECK(lost.code == ps::errc::missing);
   CHECK_THAT(lost.line, contains("'state.json' lists 'data-00001-of-00002.arrow', which is not there"));
   made.write("train/state.json", R"({"_data_files": [{"filename": "../x.arrow"}]})");
-  CHECK(refusal(&ps::detail::arrow_paths, made.path("train")).code == ps::errc::format);
+  CHECK(refusal(kind::arrow, made.path("train")).code == ps::errc::format);
   made.write("train/state.json", R"({"_data_files": 3})");
-  const auto odd = refusal(&ps::detail::arrow_paths, made.path("train"));
+  const auto odd = refusal(kind::arrow, made.path("train"));
   CHECK(odd.code == ps::errc::format);
   CHECK_THAT(odd.line, contains("state.json"));
 }
@@ -170,8 +173,8 @@ TEST_CASE("source/data_folder: a table's folder is not its rows") {
                               {".hoodie/hoodie.properties", "Apache Hudi"},
                               {"_spark_metadata/0", "_spark_metadata"}};
   for (const example& one : examples) {
-    for (const auto& [list, name] : {std::pair{lists(&ps::detail::parquet_paths), "x=1/a.parquet"},
-                                     {lists(&ps::detail::arrow_paths), "x=1/a.arrow"}}) {
+    for (const auto& [list, name] :
+         {std::pair{kind::parquet, "x=1/a.parquet"}, {kind::arrow, "x=1/a.arrow"}}) {
       const folder made{one.mark, name};
       CAPTURE(one.mark, name);
       const std::string below = made.path(name).substr(0, made.path(name).rfind('.'));
@@ -181,7 +184,7 @@ TEST_CASE("source/data_folder: a table's folder is not its rows") {
         CHECK_THAT(refused.line, contains(std::string(one.call)));
       }
       // Files that are named are read as they are.
-      CHECK(list(made.path(name), nullptr) == names{made.path(name)});
+      CHECK(ps::detail::data_paths(list, made.path(name)) == names{made.path(name)});
     }
     ps::memory_files objects;
     objects.add("sales/" + std::string(one.mark), "");
@@ -195,7 +198,7 @@ TEST_CASE("source/data_folder: a table's folder is not its rows") {
           }).code == ps::errc::argument);
   }
   const folder plain{"metadata/readme.md", "a.parquet"};
-  CHECK(plain.of(ps::detail::parquet_paths(plain.path())) == names{"a.parquet"});
+  CHECK(plain.of(ps::detail::data_paths(kind::parquet, plain.path())) == names{"a.parquet"});
 }
 
 TEST_CASE("source/data_folder: a storage has one split, or one is chosen") {

@@ -14,7 +14,6 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/npy_rows.hpp>
-#include <penstock/source/rows/zip_directory.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>

@@ -112,11 +112,12 @@ TEST_CASE("source/tar_writer: names of every length are kept, in the header, its
 TEST_CASE("source/tar_writer: sizes from 8 GiB on are in a pax header") {
   penstock::buffer header;
   const penstock::tar_writer_options options;
-  penstock::detail::append_tar_headers(header, "a.bin", (std::uint64_t{1} << 33) - 1, options);
+  const penstock::detail::tar_member_facts facts{options.mode, options.mtime, options.owner, options.group};
+  penstock::detail::append_tar_headers(header, "a.bin", (std::uint64_t{1} << 33) - 1, facts);
   CHECK(header.size() == 512);
   CHECK(penstock::detail::tar::number_field(header.view(), 124, 12) == (std::uint64_t{1} << 33) - 1);
   header.clear();
-  penstock::detail::append_tar_headers(header, "a.bin", std::uint64_t{1} << 33, options);
+  penstock::detail::append_tar_headers(header, "a.bin", std::uint64_t{1} << 33, facts);
   REQUIRE(header.size() == 3 * 512);
   penstock::detail::tar::pax_records records;
   records.read(header.view().subspan(512, 512));

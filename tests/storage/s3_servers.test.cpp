@@ -116,9 +116,9 @@ void reads_objects(const s3_server& server, const std::string& content) {
   ps::detail::s3::stored_objects late(ps::shared<const ps::detail::s3::object_names>(list.release()), options,
                                       clock);
   CHECK((s3_read(late, 0, 0, 100) == content.substr(0, 100)));
-  const std::uint64_t at_first = late.counters().requests;
+  const std::uint64_t at_first = late.report().counters.requests;
   CHECK((s3_read(late, 0, 0, 100) == content.substr(0, 100)));
-  CHECK(late.counters().requests == at_first + 1);
+  CHECK(late.report().counters.requests == at_first + 1);
 }
 
 }  // namespace

@@ -70,26 +70,11 @@ class jpeg_scratch : public detail::decoder_scratch<"jpeg", detail::jpeg_job> {
   [[nodiscard]] pixel_view<std::uint8_t, Format::channels> decode(const job_type& what,
                                                                   const image_part& part) {
     constexpr std::size_t channels = Format::channels;
-    std::uint8_t* pixels = nullptr;
-    std::uint8_t* four = nullptr;
-    std::size_t width = 0, first = 0;
+    const std::size_t width = start<channels>(what, part), first = part.x - reader_->first();
+    std::uint8_t* const pixels = room_for<std::uint8_t>(image.pixels, width * part.height * channels);
     rows<channels>(
-        what, part,
-        [&](const detail::jpeg_reader& reader) {
-          width = reader.width();
-          first = part.x - reader.first();
-          pixels = room_for<std::uint8_t>(image.pixels, width * part.height * channels);
-          four = room_for_four(what, width);
-        },
-        [&](std::uint32_t y, unsigned n, row_list& list) {
-          for (unsigned i = 0; i < n; ++i)
-            list[i] = what.four ? four + i * width * 4 : pixels + (y + i) * width * channels;
-        },
-        [&](std::uint32_t y, unsigned n, row_list& list) {
-          if (!what.four) return;
-          for (unsigned i = 0; i < n; ++i)
-            detail::convert_cmyk<channels>(list[i], width, pixels + (y + i) * width * channels);
-        });
+        what, part, [&](std::size_t y, unsigned i) { return pixels + (y + i) * width * channels; },
+        [](std::size_t, unsigned) {});
     return {pixels + first * channels, part.size(), width * channels};
   }
 
@@ -99,35 +84,21 @@ class jpeg_scratch : public detail::decoder_scratch<"jpeg", detail::jpeg_job> {
   [[nodiscard]] bool draw(const job_type& what, const image_part& part,
                           const destination<std::uint8_t>& into) {
     constexpr std::size_t channels = Format::channels;
+    const std::size_t width = start<channels>(what, part), first = part.x - reader_->first();
     const element_strides strides = into.strides();
-    const bool beside = strides[2] == 1 && strides[1] == std::int64_t{channels};
-    bool straight = false;
-    std::uint8_t* some = nullptr;
-    std::uint8_t* four = nullptr;
-    std::size_t width = 0, first = 0;
-    const auto destination_row = [&](std::uint32_t y) {
+    const bool straight = detail::interleaved<channels>(into) && width == part.width;
+    std::uint8_t* const some =
+        straight ? nullptr : room_for<std::uint8_t>(image.work, width * channels * rows_per_read);
+    const auto destination_row = [&](std::size_t y) {
       return into.data() + static_cast<std::int64_t>(y) * strides[0];
     };
     rows<channels>(
         what, part,
-        [&](const detail::jpeg_reader& reader) {
-          width = reader.width();
-          first = part.x - reader.first();
-          straight = beside && width == part.width && !what.four;
-          if (!straight) some = room_for<std::uint8_t>(image.work, width * channels * rows_per_read);
-          four = room_for_four(what, width);
+        [&](std::size_t y, unsigned i) {
+          return straight ? destination_row(y + i) : some + i * width * channels;
         },
-        [&](std::uint32_t y, unsigned n, row_list& list) {
-          for (unsigned i = 0; i < n; ++i)
-            list[i] = what.four  ? four + i * width * 4
-                      : straight ? destination_row(y + i)
-                                 : some + i * width * channels;
-        },
-        [&](std::uint32_t y, unsigned n, row_list& list) {
+        [&](std::size_t y, unsigned n) {
           if (straight) return;
-          if (what.four)
-            for (unsigned i = 0; i < n; ++i)
-              detail::convert_cmyk<channels>(list[i], width, some + i * width * channels);
           copy_pixels(
               pixel_view<std::uint8_t, channels>(some + first * channels, {part.width, n}, width * channels),
               destination<std::uint8_t>(destination_row(y),
@@ -138,12 +109,10 @@ class jpeg_scratch : public detail::decoder_scratch<"jpeg", detail::jpeg_job> {
 
  private:
   static constexpr unsigned rows_per_read = detail::jpeg_reader::rows_per_read;
-  using row_list = std::array<std::uint8_t*, rows_per_read>;
 
-  /// Decodes the stored part: `place(y, n, list)` says where n rows from row y of the part go, and
-  /// `done(y, n, list)` follows. The lists' rows have `reader.width()` pixels.
-  template <std::size_t Channels, class Start, class Place, class Done>
-  void rows(const job_type& what, const image_part& part, Start&& start, Place&& place, Done&& done) {
+  /// Begins to decode the stored part. Returns the width of what is decoded.
+  template <std::size_t Channels>
+  std::size_t start(const job_type& what, const image_part& part) {
     detail::jpeg_reader& reader = this->reader();
     if (!reader.at_header_of(what.file)) reader.open(what.file);
     reader.start(part,
@@ -152,26 +121,33 @@ class jpeg_scratch : public detail::decoder_scratch<"jpeg", detail::jpeg_job> {
                  : Channels == 3 ? JCS_RGB
                                  : JCS_EXT_RGBA,
                  what.halvings);
-    start(reader);
-    const std::size_t row_bytes = std::size_t{reader.width()} * (what.four ? 4 : Channels);
-    row_list list{};
+    return reader.width();
+  }
+  /// Decodes the rows of the part: `place(y, i)` says where row y + i of it goes, in the width that is
+  /// decoded, and `done(y, n)` follows n rows from y on.
+  template <std::size_t Channels, class Place, class Done>
+  void rows(const job_type& what, const image_part& part, Place&& place, Done&& done) {
+    detail::jpeg_reader& reader = *reader_;
+    const std::size_t width = reader.width();
+    std::uint8_t* const four =
+        what.four ? room_for<std::uint8_t>(image.dense, width * 4 * rows_per_read) : nullptr;
+    std::array<std::uint8_t*, rows_per_read> list{};
     if (const std::uint32_t before = reader.before(); before != 0) {
-      list.fill(room_for<std::uint8_t>(image.tables, row_bytes));
+      list.fill(room_for<std::uint8_t>(image.tables, width * (what.four ? 4 : Channels)));
       for (std::uint32_t left = before; left != 0;)
         left -= reader.read(std::span<std::uint8_t* const>(list).first(std::min(left, rows_per_read)));
     }
     for (std::uint32_t y = 0; y < part.height;) {
       const unsigned n = std::min(part.height - y, rows_per_read);
-      place(y, n, list);
+      for (unsigned i = 0; i < n; ++i) list[i] = what.four ? four + i * width * 4 : place(y, i);
       const unsigned got = reader.read(std::span<std::uint8_t* const>(list).first(n));
-      done(y, got, list);
+      for (unsigned i = 0; what.four && i < got; ++i)
+        detail::convert_cmyk<Channels>(list[i], width, place(y, i));
+      done(y, got);
       y += got;
     }
     if (reader.damages != 0) damage();
     reader.close();
-  }
-  [[nodiscard]] std::uint8_t* room_for_four(const job_type& what, std::size_t width) {
-    return what.four ? room_for<std::uint8_t>(image.dense, width * 4 * rows_per_read) : nullptr;
   }
 
   std::unique_ptr<detail::jpeg_reader> reader_;

@@ -28,20 +28,15 @@ inline constexpr std::uint32_t tf_context = 1, tf_sequences = 2;
 /// a message.
 void find_tf_features(bytes_view example, std::span<tf_feature> wanted, std::uint32_t map = tf_context);
 
-/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
-/// with the offset in `example`, for a feature with values of another kind.
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
-
-/// The values of a list of features, one feature a step, and how many of them there are behind each step.
-/// Throw as `read_tf_values`.
-void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
-                   std::vector<std::size_t>& ends);
-void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
-                   std::vector<std::size_t>& ends);
-void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
-                   std::vector<std::size_t>& ends);
+/// The values of a feature, in the order of the message. An absent feature has none. With `ends`, those of a
+/// list of features, one feature a step, and how many of them there are behind each step. Throw
+/// `errc::format`, with the offset in `example`, for a feature with values of another kind.
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
+                    std::vector<std::size_t>* ends = nullptr);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                    std::vector<std::size_t>* ends = nullptr);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                    std::vector<std::size_t>* ends = nullptr);
 
 /// Throws errc::shape unless each step has this many values.
 void check_tf_steps(std::string_view name, std::span<const std::size_t> ends, std::size_t wanted);

@@ -161,95 +161,61 @@ inline void append_tf_list(bytes_view example, bytes_view list, std::vector<byte
   each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
 }
 
-// Adds the values of a feature, whose message may come in parts. A list of another kind replaces those before
-// it.
-template <class T>
-class tf_feature_reader {
- public:
-  tf_feature_reader(bytes_view example, std::string_view name, std::vector<T>& into) noexcept
-      : example_(example), name_(name), into_(into), begin_(into.size()) {}
-
-  void add(bytes_view message) {
-    proto_walk walk(example_, message);
+// Adds the values of a feature, whose message may come in parts, with which `each_part` calls what it is
+// given. A list of another kind replaces those before it. Throws if the values are of another kind.
+template <class T, class EachPart>
+void append_tf_feature(bytes_view example, std::string_view name, std::vector<T>& into,
+                       const EachPart& each_part) {
+  const std::size_t begin = into.size();
+  std::uint32_t found = 0;
+  bytes_view last;
+  each_part([&](bytes_view message) {
+    proto_walk walk(example, message);
     for (proto_field f; walk.next(f);) {
       if (f.is != proto_field::form::bytes || f.number == 0 || f.number > 3) continue;
       if (f.number != tf_list_of<T>)
-        into_.resize(begin_);
+        into.resize(begin);
       else
-        append_tf_list(example_, f.content, into_);
-      found_ = f.number;
-      last_ = f.content;
+        append_tf_list(example, f.content, into);
+      found = f.number;
+      last = f.content;
     }
-  }
-  // Throws if the values are of another kind.
-  void end() const {
-    if (found_ == 0 || found_ == tf_list_of<T>) return;
-    throw error(errc::format, {"the feature '", name_, "' has ", tf_lists[found_], ", but ",
+  });
+  if (found != 0 && found != tf_list_of<T>)
+    throw error(errc::format, {"the feature '", name, "' has ", tf_lists[found], ", but ",
                                tf_lists[tf_list_of<T>], " were asked for"})
-        .at_offset(static_cast<std::uint64_t>(last_.data() - example_.data()));
-  }
-
- private:
-  bytes_view example_;
-  std::string_view name_;
-  std::vector<T>& into_;
-  std::size_t begin_;
-  std::uint32_t found_ = 0;
-  bytes_view last_;
-};
-
-template <class T>
-void read_tf_values_of(bytes_view example, const tf_feature& one, std::vector<T>& into) {
-  into.clear();
-  if (one.entry.data() == nullptr) return;
-  tf_feature_reader<T> reader(example, one.name, into);
-  each_content(example, one.entry, 2, [&](bytes_view message) { reader.add(message); });
-  reader.end();
+        .at_offset(static_cast<std::uint64_t>(last.data() - example.data()));
 }
 
 template <class T>
-void read_tf_steps_of(bytes_view example, const tf_feature& one, std::vector<T>& into,
-                      std::vector<std::size_t>& ends) {
+void read_tf_values_of(bytes_view example, const tf_feature& one, std::vector<T>& into,
+                       std::vector<std::size_t>* ends) {
   into.clear();
-  ends.clear();
+  if (ends != nullptr) ends->clear();
   if (one.entry.data() == nullptr) return;
-  each_content(example, one.entry, 2, [&](bytes_view list) {
+  const auto contents = [&](const auto& add) { each_content(example, one.entry, 2, add); };
+  if (ends == nullptr) return append_tf_feature(example, one.name, into, contents);
+  contents([&](bytes_view list) {
     each_content(example, list, 1, [&](bytes_view step) {
-      tf_feature_reader<T> reader(example, one.name, into);
-      reader.add(step);
-      reader.end();
-      ends.push_back(into.size());
+      append_tf_feature(example, one.name, into, [&](const auto& add) { add(step); });
+      ends->push_back(into.size());
     });
   });
 }
 
 PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<std::int64_t>& into) {
-  read_tf_values_of(example, one, into);
+                                    std::vector<std::int64_t>& into, std::vector<std::size_t>* ends) {
+  read_tf_values_of(example, one, into, ends);
 }
 
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
-  read_tf_values_of(example, one, into);
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                                    std::vector<std::size_t>* ends) {
+  read_tf_values_of(example, one, into, ends);
 }
 
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<bytes_view>& into) {
-  read_tf_values_of(example, one, into);
-}
-
-PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
-                                   std::vector<std::size_t>& ends) {
-  read_tf_steps_of(example, one, into, ends);
-}
-
-PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
-                                   std::vector<std::size_t>& ends) {
-  read_tf_steps_of(example, one, into, ends);
-}
-
-PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
-                                   std::vector<std::size_t>& ends) {
-  read_tf_steps_of(example, one, into, ends);
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                                    std::vector<std::size_t>* ends) {
+  read_tf_values_of(example, one, into, ends);
 }
 
 PENSTOCK_INLINE void check_tf_steps(std::string_view name, std::span<const std::size_t> ends,

@@ -29,43 +29,37 @@ inline void put_content(std::string& into, std::uint32_t number, std::string_vie
   into += content;
 }
 
+// Appends the values of a feature to its list, and returns the list's number.
+inline std::uint32_t put_values(std::string& list, std::span<const std::int64_t> all) {
+  std::string packed;
+  for (const std::int64_t value : all) put_varint(packed, std::bit_cast<std::uint64_t>(value));
+  if (!packed.empty()) put_content(list, 1, packed);
+  return 3;
+}
+
+inline std::uint32_t put_values(std::string& list, std::span<const float> all) {
+  std::string packed;
+  for (const float value : all) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (unsigned i = 0; i < 32; i += 8) packed += static_cast<char>(bits >> i & 255);
+  }
+  if (!packed.empty()) put_content(list, 1, packed);
+  return 2;
+}
+
+inline std::uint32_t put_values(std::string& list, std::span<const bytes_view> all) {
+  for (const bytes_view value : all) put_content(list, 1, text_of(value));
+  return 1;
+}
+
 inline std::string tf_feature_bytes(const tf_value& one) {
-  constexpr std::uint32_t of_bytes = 1, of_floats = 2, of_integers = 3;
   std::string list;
-  const auto integers = [&](std::span<const std::int64_t> all) {
-    std::string packed;
-    for (const std::int64_t value : all) put_varint(packed, std::bit_cast<std::uint64_t>(value));
-    if (!packed.empty()) put_content(list, 1, packed);
-    return of_integers;
-  };
-  const auto floats = [&](std::span<const float> all) {
-    std::string packed;
-    for (const float value : all) {
-      const auto bits = std::bit_cast<std::uint32_t>(value);
-      for (unsigned i = 0; i < 32; i += 8) packed += static_cast<char>(bits >> i & 255);
-    }
-    if (!packed.empty()) put_content(list, 1, packed);
-    return of_floats;
-  };
-  const auto texts = [&](std::span<const bytes_view> all) {
-    for (const bytes_view value : all) put_content(list, 1, text_of(value));
-    return of_bytes;
-  };
   const std::uint32_t kind = std::visit(
-      [&](const auto& values) {
-        using type = std::remove_cvref_t<decltype(values)>;
-        if constexpr (std::is_same_v<type, std::int64_t>)
-          return integers({&values, 1});
-        else if constexpr (std::is_same_v<type, float>)
-          return floats({&values, 1});
-        else if constexpr (std::is_same_v<type, bytes_view>)
-          return texts({&values, 1});
-        else if constexpr (std::is_same_v<type, std::span<const std::int64_t>>)
-          return integers(values);
-        else if constexpr (std::is_same_v<type, std::span<const float>>)
-          return floats(values);
+      [&]<class V>(const V& values) {
+        if constexpr (requires { put_values(list, values); })
+          return put_values(list, values);
         else
-          return texts(values);
+          return put_values(list, std::span<const V>(&values, 1));
       },
       one.values);
   std::string feature;

@@ -52,7 +52,7 @@ struct feature_list {
   [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
     using value = typename form::value;
     constexpr std::string_view name = name_type::value;
-    detail::read_tf_steps(example, where, s.found, s.ends);
+    detail::read_tf_values(example, where, s.found, &s.ends);
     if constexpr (form::count != 0) detail::check_tf_steps(name, s.ends, form::count);
     if constexpr (form::count == 0) {
       type all(s.ends.size());

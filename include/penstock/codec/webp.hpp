@@ -179,8 +179,7 @@ class webp_scratch : public detail::decoder_scratch<"webp"> {
     const pixel_view<std::uint8_t, Channels> view(pixels, wider.size(), pitch);
     if (fault == VP8_STATUS_OK)
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
-    if (lacked_memory(fault)) throw std::bad_alloc();
-    if (!what.recover) refuse(fault);
+    if (lacked_memory(fault) || !what.recover) refuse(fault);
     return decode_what_is_left<Channels>(encoded, stored, fault).part(part);
   }
 

@@ -11,8 +11,6 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail {}  // namespace detail
-
 PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
   check_struct();
   const std::vector<arrow_type>& fields = column_->type->children;

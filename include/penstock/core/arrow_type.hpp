@@ -74,8 +74,7 @@ namespace detail {
 [[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
 
 /// `work(T{})` with the type of a whole number, otherwise `otherwise()`.
-template <class Work, class Otherwise>
-auto with_whole_number(arrow_number number, const Work& work, const Otherwise& otherwise) {
+auto with_whole_number(arrow_number number, const auto& work, const auto& otherwise) {
   switch (number) {
     case arrow_number::int8:
       return work(std::int8_t{});

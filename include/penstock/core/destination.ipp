@@ -48,8 +48,7 @@ struct copied_lengths {
     all[nearest] = one;
   }
   /// Calls `f(into, from)` for each index combination of all dimensions but the last `inner`.
-  template <class F>
-  void walk(std::size_t inner, std::byte* into, const std::byte* from, F f) const {
+  void walk(std::size_t inner, std::byte* into, const std::byte* from, auto f) const {
     std::uint64_t at[extents::max_rank] = {};
     while (true) {
       f(into, from);

@@ -44,14 +44,15 @@ class piece {
 /// and as much compile time.
 void append(std::string& line, std::initializer_list<piece> pieces);
 [[nodiscard]] std::string text(std::initializer_list<piece> pieces);
+/// The shortest decimal that reads back as this number.
+[[nodiscard]] std::string number_text(double number);
 /// A list as text: `head`, the items separated by `between`, and `tail`.
 [[nodiscard]] std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
                                     std::string_view between, std::string_view tail);
 
 /// The name of an enumerator: the names of all of them, in the order of their values from 0.
-template <class Enum>
 [[nodiscard]] constexpr std::string_view enum_name(std::initializer_list<std::string_view> names,
-                                                   Enum value) noexcept {
+                                                   auto value) noexcept {
   const auto i = static_cast<std::size_t>(value);
   return i < names.size() ? names.begin()[i] : "unknown";
 }

@@ -3,6 +3,8 @@
 
 #include <penstock/core/message.hpp>
 
+#include <charconv>
+
 namespace penstock::inline v0_1::detail {
 
 [[gnu::noinline]] PENSTOCK_INLINE void piece::append_to(std::string& line) const {
@@ -28,6 +30,11 @@ namespace penstock::inline v0_1::detail {
   std::string line;
   append(line, pieces);
   return line;
+}
+
+PENSTOCK_INLINE std::string number_text(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof(digits), number).ptr};
 }
 
 PENSTOCK_INLINE std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,

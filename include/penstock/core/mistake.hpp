@@ -25,9 +25,8 @@ struct about_element {
 ///
 ///     struct needs_a_number {
 ///       using penstock_mistake = about_element_tag;
-///       template <class Reached>
-///       static consteval void explain() {
-///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
+///       static consteval void explain(auto reached) {
+///         static_assert(never<decltype(reached)>, "halve: the element is no number; write map(f) before it");
 ///       }
 ///     };
 ///     struct halve_stage {
@@ -68,160 +67,141 @@ template <bool Holds, class Mistake>
 using unless = std::conditional_t<Holds, none, Mistake>;
 
 struct not_a_part : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
                   "give your type `using penstock_part = pointwise_tag;`");
   }
 };
 struct not_a_source : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
                   "type `using penstock_part = source_tag;`");
   }
 };
 struct source_with_open : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a source is connected, and only a plan is opened; call the source's open() "
                   "connect()");
   }
 };
 struct source_without_element : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this source does not say what its samples are; give it `using element = ...`, see "
         "<penstock/source/concepts.hpp>");
   }
 };
 struct source_without_reader : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a source has a class `reader`, and connect() returns one; its evaluate(position, "
         "worker&, sink) gives a sample, or next(element&) if it is read forward, see "
         "<penstock/source/concepts.hpp>");
   }
 };
 struct source_without_names : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a source with size() is read in any order, and also has starts(), describe(), "
                   "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
   }
 };
 struct no_source : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
                   "webdataset(path) | ...");
   }
 };
 struct two_sources : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a pipeline has one source, and this is a second one; join datasets with "
                   "mix(...) or concat(...)");
   }
 };
 struct value_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
         "map_batch(f) for a function of whole batches");
   }
 };
 struct stage_after_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
                   "it before batch(n)");
   }
 };
 struct order_on_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: random access to a source that can only be read forward; use "
                   "shuffle_buffer(k), or a source with an index");
   }
 };
 struct order_after_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage needs to know how many samples there are, which is unknown after "
                   "filter or unbatch, and after batch over a forward source; move it before");
   }
 };
 struct order_after_cursor : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
   }
 };
 struct order_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage chooses or reorders samples but comes after batch, where it would "
                   "choose or reorder whole batches; write it before batch(n)");
   }
 };
 struct order_after_uneven_steps : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this stage counts batches but comes after batch_by, where the number of batches "
         "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
 struct wrong_argument : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this stage's function cannot be called with what arrives here; this error names its "
         "type, in arrives_here<...>");
   }
 };
 struct lost_by_a_stage : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
                   "remove that stage or the require");
   }
 };
 struct lost_by_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
                   "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
                   "filtering before shard");
   }
 };
 struct lost_by_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by a source that can only be read forward; use "
                   "a source with an index");
   }

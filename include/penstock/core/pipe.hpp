@@ -172,7 +172,7 @@ struct all_parts<Source, pack<Stages...>> {
 template <class Wrong, class L, class R>
 struct explanation {
   using mistake = Wrong;
-  using shown = void;
+  using shown = pack<>;
 };
 template <class Wrong, class L, class R>
   requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
@@ -266,7 +266,7 @@ template <class Left, class Right>
     using wrong = detail::mistake_of<left_type, right_type>;
     if constexpr (!detail::is_right<wrong>) {
       using say = detail::explanation<wrong, left_type, right_type>;
-      say::mistake::template explain<typename say::shown>();
+      say::mistake::explain(typename say::shown{});
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
       auto&& source = std::forward<Left>(left).source();
@@ -288,26 +288,26 @@ template <class Left, class Right>
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {
-  mistakes::not_a_part::explain<Right>();
+  mistakes::not_a_part::explain(std::type_identity<Right>{});
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&, Right&&) {
-  mistakes::not_a_part::explain<Right>();
+  mistakes::not_a_part::explain(std::type_identity<Right>{});
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&&, Right&&) {
-  mistakes::not_a_part::explain<Right>();
+  mistakes::not_a_part::explain(std::type_identity<Right>{});
   return {};
 }
 
 template <class... Stages>
 template <class... Options>
 auto segment<Stages...>::open(Options&&...) const {
-  mistakes::no_source::explain<pack<Options...>>();
+  mistakes::no_source::explain(std::type_identity<pack<Options...>>{});
   return ill_formed{};
 }
 

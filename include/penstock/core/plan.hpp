@@ -29,9 +29,8 @@ struct not_kept : about_expression {};
 
 /// `open` and loops need a header that a plan alone does not.
 struct run_not_included : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a plan is opened by <penstock/run/run.hpp>, which is not included before this; "
                   "write #include <penstock/run/run.hpp> at the top of the file, or <penstock/penstock.hpp>");
   }
@@ -39,10 +38,9 @@ struct run_not_included : about_expression {
 
 /// Only `any_loader` can be one of several plans.
 struct plan_of_another_type : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: plans with different stages have different types, so none can be assigned to another, "
         "nor chosen with ?:; make an any_loader<my_batch> of each, see "
         "<penstock/integration/any_loader.hpp>");
@@ -274,7 +272,7 @@ class plan {
     if constexpr (detail::opened_by_run<plan>) {
       return open_run(*this, std::forward<Options>(options)...);
     } else {
-      mistakes::run_not_included::explain<plan>();
+      mistakes::run_not_included::explain(std::type_identity<plan>{});
       return ill_formed{};
     }
   }
@@ -284,7 +282,7 @@ class plan {
     if constexpr (detail::opened_by_run<plan>) {
       return epoch_of(*this, number.of("epoch"));
     } else {
-      mistakes::run_not_included::explain<plan>();
+      mistakes::run_not_included::explain(std::type_identity<plan>{});
       return ill_formed{};
     }
   }
@@ -313,7 +311,7 @@ class plan {
   template <class Self = plan>
     requires(!detail::opened_by_run<Self>)
   [[nodiscard]] std::counted_iterator<ill_formed::batch*> begin() const {
-    mistakes::run_not_included::explain<Self>();
+    mistakes::run_not_included::explain(std::type_identity<Self>{});
     return {};
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
@@ -340,7 +338,7 @@ class plan {
   template <class OtherSource, class... Others>
     requires(!std::same_as<plan<OtherSource, Others...>, plan>)
   plan& operator=(const plan<OtherSource, Others...>&) {
-    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
+    mistakes::plan_of_another_type::explain(std::type_identity<plan<OtherSource, Others...>>{});
     return *this;
   }
   /// A plan of more stages converts to one of fewer, so that the compiler tries it in `condition ? a : b`.
@@ -348,7 +346,7 @@ class plan {
     requires(sizeof...(Others) > sizeof...(Stages))
   plan(const plan<OtherSource, Others...>&)  // NOLINT(google-explicit-constructor)
       : source_(detail::no_value<Source>()), stages_(detail::no_value<stages_type>()) {
-    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
+    mistakes::plan_of_another_type::explain(std::type_identity<plan<OtherSource, Others...>>{});
   }
   template <class State = penstock::state>
   [[nodiscard]] State state() const {

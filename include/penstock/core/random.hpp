@@ -8,6 +8,26 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+#if defined(__SIZEOF_INT128__)
+/// The upper half of the 128-bit product.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  __extension__ using wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
+}
+#else
+/// The upper half of the 128-bit product, from four products of halves.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
+  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
+  return a1 * b1 + (middle >> 32) + (other >> 32);
+}
+#endif
+
+}  // namespace detail
+
 /// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
 /// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
 [[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
@@ -72,12 +92,12 @@ class rng {
   /// in an interval", 2019.
   constexpr std::uint64_t below(std::uint64_t n) noexcept {
     if (n == 0) return 0;
-    auto product = multiply((*this)(), n);
-    if (product.low < n) {
+    std::uint64_t drawn = (*this)();
+    if (drawn * n < n) {
       const std::uint64_t threshold = (0 - n) % n;
-      while (product.low < threshold) product = multiply((*this)(), n);
+      while (drawn * n < threshold) drawn = (*this)();
     }
-    return product.high;
+    return detail::multiply_high(drawn, n);
   }
 
   /// A real number in [0, 1) with 53 random bits.
@@ -88,16 +108,6 @@ class rng {
   constexpr bool chance(double p) noexcept { return uniform() < p; }
 
  private:
-  struct wide {
-    std::uint64_t high, low;
-  };
-  static constexpr wide multiply(std::uint64_t a, std::uint64_t b) noexcept {
-    const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-    const std::uint64_t low = a0 * b0, mid1 = a1 * b0, mid2 = a0 * b1;
-    const std::uint64_t carry = (low >> 32) + (mid1 & 0xffffffffu) + (mid2 & 0xffffffffu);
-    return {a1 * b1 + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32), a * b};
-  }
-
   std::array<std::uint32_t, 4> counter_{};
   std::array<std::uint32_t, 4> words_{};
   std::array<std::uint32_t, 2> key_{};

@@ -15,27 +15,24 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct no_such_field : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: no field of that name reaches this stage; this error names those that do, in "
                   "arrives_here<...>");
   }
 };
 struct field_before_decode : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: the members of this sample are not decoded yet, and its type does not name them; "
         "write decode<field<\"jpg\", jpeg>, ...> or fields<\"jpg\", ...> before this stage, with the "
         "names of your members");
   }
 };
 struct field_twice : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: the same field is named twice; name each field once");
   }
 };
 
@@ -199,9 +196,8 @@ struct fields_are {};
 namespace mistakes {
 
 struct no_such_field_in_batch : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the batch has no field of that name; this error names those that it has, in "
                   "fields_are<...>");
   }

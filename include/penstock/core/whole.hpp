@@ -80,11 +80,10 @@ class whole_sample {
       if (items_[i].name == name) return items_[i].bytes.view();
     throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
   }
-  template <open_sample S>
-  void assign(const S& sample) {
+  void assign(const open_sample auto& sample) {
     key_ = sample.key();
     size_ = sample.size();
-    make_items(size_);
+    if (items_.size() < size_) items_.resize(size_);
     for (std::size_t i = 0; i < size_; ++i) {
       items_[i].name = sample.name(i);
       const auto member = sample.member(i);
@@ -95,10 +94,6 @@ class whole_sample {
   }
 
  private:
-  void make_items(std::size_t count) {
-    if (items_.size() < count) items_.resize(count);
-  }
-
   std::string key_;
   std::vector<item> items_;
   std::size_t size_ = 0;

@@ -154,14 +154,11 @@ class cuda::session : detail::unmovable {
     return {node_ ? node_->processors : processor_set{}, always_near_};
   }
 
-  /// Starts copying. If it throws, no copy is in progress.
-  void start(transfer& t, std::span<const bytes_view> columns) {
-    start(t, columns, {}, detail::no_device_work{});
-  }
-  /// As above, and puts work on the stream behind the copies; see `computing_session`.
-  template <class Work>
-  void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
-             const Work& work) {
+  /// Starts copying, and puts work on the stream behind the copies; see `computing_session`. If it throws, no
+  /// copy is in progress.
+  template <class Work = detail::no_device_work>
+  void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms = {},
+             const Work& work = {}) {
     const detail::cuda_on_device here(device_);
     here.check();
     if (t.copied_ == nullptr) {

@@ -16,9 +16,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct cufile_wants_ranges : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: cufile reads rows that a source has located, and this column has none; write "
                   "npy_ranges<float>(files) or raw_ranges<float>(files, shape) as the source, and let "
                   "nothing change its column");

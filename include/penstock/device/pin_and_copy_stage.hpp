@@ -12,9 +12,9 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct copy_without_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pin_and_copy copies batches; write batch(n) before it");
   }
 };
 

@@ -51,15 +51,11 @@ class simulated {
 
     [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
     void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
-    /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
-    /// given bandwidth takes.
-    void start(transfer& t, std::span<const bytes_view> columns) {
-      start(t, columns, {}, detail::no_device_work{});
-    }
-    /// Does the work as soon as the copy is made.
-    template <class Work>
-    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
-               const Work& work) {
+    /// Copies immediately (this thread is the simulated copy engine), and then does the work; the copy counts
+    /// as done after the time that the given bandwidth takes.
+    template <class Work = detail::no_device_work>
+    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms = {},
+               const Work& work = {}) {
       const auto begin = std::max(clock::now(), link_free_);
       const std::size_t count = columns.size() + rooms.size();
       if (t.columns.size() < count) t.columns.resize(count);

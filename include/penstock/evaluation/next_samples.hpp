@@ -22,8 +22,7 @@ class next_samples {
 
   /// Computes the first n, at most `maximum`: `source_of(i)` gives one. Returns how many there are: it stops
   /// before one for which that throws, and throws if that is the first.
-  template <class SourceOf>
-  std::size_t find(std::uint64_t n, SourceOf source_of) {
+  std::size_t find(std::uint64_t n, auto source_of) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n, maximum));
     std::size_t found = 0;
     try {

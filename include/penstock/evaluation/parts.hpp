@@ -112,8 +112,7 @@ void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
   each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
 }
 
-template <class Stage>
-std::uint64_t stream_address_of(const Stage& stage) {
+std::uint64_t stream_address_of(const auto& stage) {
   if constexpr (requires { stage.stream_address(); })
     return stage.stream_address();
   else

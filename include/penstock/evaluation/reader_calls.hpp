@@ -37,8 +37,7 @@ using scout_of = typename detail::scout_for<Reader>::type;
 
 /// A placeholder for the receiver of ranges, used to ask whether a reader reports them.
 struct any_range_sink {
-  template <class Session>
-  void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
+  void operator()(auto&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
 };
 
 /// Whether a reader has keys for its samples.
@@ -94,8 +93,7 @@ consteval reader_traits known_traits() {
 
 /// Tells a session that a range will be read soon.
 struct hint_sink {
-  template <class Session>
-  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
+  void operator()(auto& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
     penstock::will_need(session, object, offset, size);
   }
 };
@@ -116,8 +114,7 @@ template <class Reader>
 }
 
 /// The file of the sample at a position of the source; empty if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+[[nodiscard]] std::string url_of(const auto& reader, position at) {
   const detail::reader_place place{at};
   if constexpr (requires { reader.url(place); })
     return std::string(reader.url(place));
@@ -126,8 +123,7 @@ template <class Reader>
 }
 
 /// The average number of bytes per sample; 0 if the reader does not know it.
-template <class Reader>
-[[nodiscard]] std::uint64_t bytes_per_sample_of(const Reader& reader) {
+[[nodiscard]] std::uint64_t bytes_per_sample_of(const auto& reader) {
   if constexpr (requires {
                   { reader.bytes_per_sample() } -> std::same_as<std::uint64_t>;
                 })
@@ -137,8 +133,7 @@ template <class Reader>
 }
 
 /// What the plans of a reader that joins plans keep in memory.
-template <class Reader>
-[[nodiscard]] kept_counters kept_of(const Reader& reader) {
+[[nodiscard]] kept_counters kept_of(const auto& reader) {
   if constexpr (requires {
                   { reader.kept() } -> std::same_as<kept_counters>;
                 })
@@ -149,14 +144,12 @@ template <class Reader>
 
 /// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see
 /// `background_session`.
-template <class Reader>
-void cancel_reads_of(const Reader& reader) noexcept {
+void cancel_reads_of(const auto& reader) noexcept {
   if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
 }
 
 /// Opens what the ranges of these samples need, several objects at a time, unless everything is open.
-template <class Reader>
-void get_ready(const Reader& reader, std::span<const position> samples) {
+void get_ready(const auto& reader, std::span<const position> samples) {
   if constexpr (requires { reader.is_ready(); })
     if (!reader.is_ready()) reader.get_ready(samples);
 }

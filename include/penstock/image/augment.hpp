@@ -100,7 +100,7 @@ void use_augmented(const augmentation_step& step, const warp_options& warping,
       return look_up(brightness_table{1 + step.magnitude});
     case augmentation::color:
       if constexpr (Channels >= 3)
-        return use(saturated_image<source>(image, 1 + step.magnitude, scratch));
+        return use(recoloured_image<source, saturation_change>(image, 1 + step.magnitude, scratch));
       else
         return use(image);
     case augmentation::contrast:

@@ -31,82 +31,79 @@ class gray_image : public row_image<gray_image<I, Out>, I, Out> {
   }
 };
 
-template <std::size_t Channels>
-void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
-  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
+/// Blends a pixel with its gray value.
+struct saturation_change {
+  blend_tables blend;
+
+  saturation_change(double factor, image_scratch& scratch) : blend(make_blend(scratch, factor)) {}
+  void operator()(const std::uint8_t* from, std::uint8_t* to) const noexcept {
     const std::uint8_t gray = luma(from);
     for (std::size_t c = 0; c < 3; ++c) to[c] = blend(from[c], gray);
-    if constexpr (Channels == 4) to[3] = from[3];
   }
-}
-/// Turns the hue of one pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
-inline void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept {
-  // Each line is one operation of torchvision's, so that each result is rounded as there.
-  const float r = static_cast<float>(from[0]) / 255.0f;
-  const float g = static_cast<float>(from[1]) / 255.0f;
-  const float b = static_cast<float>(from[2]) / 255.0f;
-  const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
-  const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
-  const bool gray = maximum == least;
-  const float range = maximum - least;
-  const float s = rounded(range / (gray ? 1.0f : maximum));
-  const float divisor = gray ? 1.0f : range;
-  const float rc = rounded((maximum - r) / divisor);
-  const float gc = rounded((maximum - g) / divisor);
-  const float bc = rounded((maximum - b) / divisor);
-  float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
-  h = rounded(h / 6.0f) + 1.0f;
-  h -= static_cast<float>(static_cast<int>(h));
-  h += by;
-  h -= static_cast<float>(static_cast<int>(h));
-  if (h < 0.0f) h += 1.0f;
-
-  const float six = rounded(h * 6.0f);
-  const int sector = static_cast<int>(six);
-  const float f = six - static_cast<float>(sector);
-  const float v = maximum;
-  const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
-  const float p = clamped(v * (1.0f - s));
-  const float q = clamped(v * (1.0f - rounded(s * f)));
-  const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
-  const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
-  const int i = sector % 6;
-  to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
-  to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
-  to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
-}
-template <std::size_t Channels>
-void hue_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, float by) {
-  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
-    turn_hue(from, to, by);
-    if constexpr (Channels == 4) to[3] = from[3];
-  }
-}
-
-template <byte_image I>
-class saturated_image : public row_image<saturated_image<I>, I> {
- public:
-  saturated_image(const I& image, double factor, image_scratch& scratch)
-      : row_image<saturated_image, I>(image, scratch, true), blend_(make_blend(scratch, factor)) {}
-  void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
-    saturate_row<I::channels>(from, to, width, blend_);
-  }
-
- private:
-  blend_tables blend_;
 };
 
-template <byte_image I>
-class hued_image : public row_image<hued_image<I>, I> {
+/// Turns the hue of a pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
+struct hue_change {
+  float by;
+
+  hue_change(double turn, image_scratch&) noexcept : by(static_cast<float>(turn)) {}
+  void operator()(const std::uint8_t* from, std::uint8_t* to) const noexcept {
+    // Each line is one operation of torchvision's, so that each result is rounded as there.
+    const float r = static_cast<float>(from[0]) / 255.0f;
+    const float g = static_cast<float>(from[1]) / 255.0f;
+    const float b = static_cast<float>(from[2]) / 255.0f;
+    const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
+    const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+    const bool gray = maximum == least;
+    const float range = maximum - least;
+    const float s = rounded(range / (gray ? 1.0f : maximum));
+    const float divisor = gray ? 1.0f : range;
+    const float rc = rounded((maximum - r) / divisor);
+    const float gc = rounded((maximum - g) / divisor);
+    const float bc = rounded((maximum - b) / divisor);
+    float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
+    h = rounded(h / 6.0f) + 1.0f;
+    h -= static_cast<float>(static_cast<int>(h));
+    h += by;
+    h -= static_cast<float>(static_cast<int>(h));
+    if (h < 0.0f) h += 1.0f;
+
+    const float six = rounded(h * 6.0f);
+    const int sector = static_cast<int>(six);
+    const float f = six - static_cast<float>(sector);
+    const float v = maximum;
+    const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
+    const float p = clamped(v * (1.0f - s));
+    const float q = clamped(v * (1.0f - rounded(s * f)));
+    const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
+    const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
+    const int i = sector % 6;
+    to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
+    to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
+    to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
+  }
+};
+
+template <std::size_t Channels, class Change>
+void recolour_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const Change& change) {
+  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
+    change(from, to);
+    if constexpr (Channels == 4) to[3] = from[3];
+  }
+}
+
+/// An image of which each pixel has other colours.
+template <byte_image I, class Change>
+class recoloured_image : public row_image<recoloured_image<I, Change>, I> {
  public:
-  hued_image(const I& image, double by, image_scratch& scratch)
-      : row_image<hued_image, I>(image, scratch, true), by_(static_cast<float>(by)) {}
+  recoloured_image(const I& image, double by, image_scratch& scratch)
+      : row_image<recoloured_image, I>(image, scratch, true), change_(by, scratch) {}
   void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
-    hue_row<I::channels>(from, to, width, by_);
+    recolour_row<I::channels>(from, to, width, change_);
   }
 
  private:
-  float by_;
+  Change change_;
 };
 
 enum class color_step : std::uint8_t { brightness, contrast, saturation, hue };
@@ -164,15 +161,15 @@ class jittered_image : public image_over<jittered_image<I>, I> {
         }
       });
     } else if constexpr (I::channels >= 3) {
-      if (step.kind == color_step::saturation) {
-        const blend_tables blend = make_blend(*this->scratch_, step.factor);
+      const auto recolour = [&]<class Change>(const Change& change) {
         rows([&](const std::uint8_t* in, std::uint8_t* out) {
-          saturate_row<I::channels>(in, out, width, blend);
+          recolour_row<I::channels>(in, out, width, change);
         });
-      } else {
-        const auto by = static_cast<float>(step.factor);
-        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<I::channels>(in, out, width, by); });
-      }
+      };
+      if (step.kind == color_step::saturation)
+        recolour(saturation_change(step.factor, *this->scratch_));
+      else
+        recolour(hue_change(step.factor, *this->scratch_));
     }
   }
 
@@ -215,8 +212,8 @@ class random_grayscale_operation
 };
 
 namespace detail {
-/// Changes the colours of images by a number, as `Changed<I>` does.
-template <template <class> class Changed>
+/// Changes the colours of images by a number.
+template <class Change>
 class color_operation : public keeping_places<byte_operation> {
  public:
   template <byte_image I>
@@ -224,7 +221,7 @@ class color_operation : public keeping_places<byte_operation> {
     if constexpr (I::channels == 1)
       return I(image);
     else
-      return Changed<I>(image, by_, c.scratch);
+      return recoloured_image<I, Change>(image, by_, c.scratch);
   }
 
  protected:
@@ -235,14 +232,14 @@ class color_operation : public keeping_places<byte_operation> {
 };
 }  // namespace detail
 
-class saturation_operation : public detail::color_operation<detail::saturated_image> {
+class saturation_operation : public detail::color_operation<detail::saturation_change> {
  public:
   explicit saturation_operation(double factor) : color_operation(factor) {
     detail::check_range("saturation", "the factor", factor, 0, 1e6);
   }
 };
 
-class hue_operation : public detail::color_operation<detail::hued_image> {
+class hue_operation : public detail::color_operation<detail::hue_change> {
  public:
   explicit hue_operation(double turn) : color_operation(turn) {
     detail::check_range("hue", "the turn", turn, -0.5, 0.5);

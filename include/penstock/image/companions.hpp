@@ -14,19 +14,17 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct places_of_other : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: as_boxes and as_points are for fields of numbers, such as arrays of shape "
                   "(n, 4) and (n, 2), and the field is none; decode or map it first");
   }
 };
 
 struct mask_of_many_bits : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a mask that is resized has 8 bits, and this one has other numbers; decode it with "
         "png_as<gray8>");
   }

@@ -97,45 +97,24 @@ class crop_operation : public detail::moving_places<image_operation> {
 };
 
 /// What `center_crop(...)` makes: a function for `map`.
-class center_crop_operation : public detail::moving_places<image_operation> {
+class center_crop_operation : public detail::framing<center_crop_operation> {
  public:
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
   [[nodiscard]] std::string describe() const { return "center_crop" + detail::sides_text(size_); }
 
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size input = image.size();
-    return {image,
-            detail::centre_of(input.width, size_.width),
-            detail::centre_of(input.height, size_.height),
-            size_,
-            fill_,
-            padding_mode::constant,
-            c.scratch};
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input,
+                                                             rng& /*random*/) const noexcept {
+    return {detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height)};
   }
-  template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    const image_size input = places.size();
-    places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
-                size_);
-  }
-  [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
-    center_crop_operation filling = *this;
-    filling.fill_ = fill;
-    return filling;
-  }
-
-  [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
-  [[nodiscard]] padding_mode mode() const noexcept { return padding_mode::constant; }
+  [[nodiscard]] image_size new_size(const image_size& /*input*/) const noexcept { return size_; }
   [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
     return size_.width > input.width || size_.height > input.height;
   }
 
  private:
   image_size size_;
-  pixel_fill fill_ = 0;
 };
 
 /// What `random_crop` does before it crops.
@@ -147,40 +126,24 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public detail::moving_places<image_operation, detail::draws::random_numbers> {
+class random_crop_operation : public detail::framing<random_crop_operation, detail::draws::random_numbers> {
  public:
   random_crop_operation(const image_size& size, const random_crop_options& options)
-      : size_(size), options_(options) {}
+      : framing(options.fill, options.mode),
+        size_(size),
+        padding_(options.padding),
+        pad_if_needed_(options.pad_if_needed) {}
 
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
-  [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
   [[nodiscard]] std::string describe() const { return "random_crop" + detail::sides_text(size_); }
-
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    rng random = c.random();
-    const auto [x, y] = choose(image.size(), random);
-    return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
-  }
-
-  template <class Places>
-  void follow(Places& places, rng& random) const {
-    const auto [x, y] = choose(places.size(), random);
-    places.crop(x, y, size_);
-  }
-  [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
-    random_crop_operation filling = *this;
-    filling.options_.fill = fill;
-    return filling;
-  }
 
   /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
   /// the padding. It depends on the size and the random numbers only.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input, rng& random) const {
-    std::uint64_t left = options_.padding.left, top = options_.padding.top;
-    std::uint64_t width = left + input.width + options_.padding.right;
-    std::uint64_t height = top + input.height + options_.padding.bottom;
-    if (options_.pad_if_needed) {
+    std::uint64_t left = padding_.left, top = padding_.top;
+    std::uint64_t width = left + input.width + padding_.right;
+    std::uint64_t height = top + input.height + padding_.bottom;
+    if (pad_if_needed_) {
       add_missing(left, width, size_.width);
       add_missing(top, height, size_.height);
     }
@@ -193,11 +156,9 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
             static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
   }
 
-  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
-  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
+  [[nodiscard]] image_size new_size(const image_size& /*input*/) const noexcept { return size_; }
   [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
-    const image_padding& around = options_.padding;
-    return around.left != 0 || around.top != 0 || around.right != 0 || around.bottom != 0 ||
+    return padding_.left != 0 || padding_.top != 0 || padding_.right != 0 || padding_.bottom != 0 ||
            size_.width > input.width || size_.height > input.height;
   }
 
@@ -210,7 +171,8 @@ class random_crop_operation : public detail::moving_places<image_operation, deta
   }
 
   image_size size_;
-  random_crop_options options_;
+  image_padding padding_;
+  bool pad_if_needed_;
 };
 
 /// The rectangle of this size whose upper left corner is (x, y). torchvision's `functional.crop`, which fills

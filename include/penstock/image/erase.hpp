@@ -91,14 +91,8 @@ class erased_image : public image_over<erased_image<I>, I> {
   /// The rectangle that is painted; empty if there is none.
   [[nodiscard]] image_part box() const noexcept { return painted_.box; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const view_type pixels = this->image_.read(part);
-    if (detail::common_part(part, painted_.box).width == 0) return pixels;
-    value_type* const own =
-        room_for<value_type>(this->memory().pixels, std::size_t{part.width} * part.height * I::channels);
-    const destination<value_type> into = this->dense_destination(own, part);
-    copy_pixels(pixels, into);
-    painted_.paint(part, own, into.strides());
-    return {own, part.size()};
+    if (detail::common_part(part, painted_.box).width == 0) return this->image_.read(part);
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
     this->image_.draw(part, into);

@@ -166,12 +166,8 @@ struct image_expression {
   /// What `draw` writes, in the scratch's `pixels`: for `read`.
   [[nodiscard]] view_type drawn(const image_part& part) const {
     T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
-    self().draw(part, dense_destination(pixels, part));
+    self().draw(part, {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)});
     return {pixels, part.size()};
-  }
-  /// Memory for a part, row behind row.
-  [[nodiscard]] static destination<T> dense_destination(T* pixels, const image_part& part) {
-    return {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)};
   }
 
  private:

@@ -10,28 +10,25 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct operation_wants_image : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images and gets something else; decode them first, as in "
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
 struct operation_wants_bytes : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images of 8 bits and gets other numbers; write it before "
         "to_float, normalize and to_half");
   }
 };
 struct operation_after_to_chw : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images and comes after to_chw, which makes an array; write "
         "to_chw last");
   }

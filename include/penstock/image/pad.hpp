@@ -32,42 +32,66 @@ struct pad_options {
   padding_mode mode = padding_mode::constant;
 };
 
-/// What `pad(...)` makes: a function for `map`.
-class pad_operation : public detail::moving_places<image_operation> {
- public:
-  pad_operation(const image_padding& padding, const pad_options& options)
-      : padding_(padding), options_(options) {}
+namespace detail {
 
+/// The base of operations that take a rectangle of an image's plane, see `padded`: `Self` has its size,
+/// `new_size(input)`, and its upper left corner, `choose(input, random)`. It may draw, but depends on nothing
+/// else.
+template <class Self, draws Drawn = draws::nothing>
+class framing : public moving_places<image_operation, Drawn> {
+ public:
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image,
-            -std::int64_t{padding_.left},
-            -std::int64_t{padding_.top},
-            new_size(image.size()),
-            options_.fill,
-            options_.mode,
-            c.scratch};
+    rng random = Drawn == draws::nothing ? rng(0, 0, 0) : c.random();
+    const image_size input = image.size();
+    const auto [x, y] = self().choose(input, random);
+    return {image, x, y, self().new_size(input), fill_, mode_, c.scratch};
   }
   template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
+  void follow(Places& places, rng& random) const {
+    const image_size input = places.size();
+    const auto [x, y] = self().choose(input, random);
+    places.crop(x, y, self().new_size(input));
   }
-  [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
-    return {padding_, {fill, options_.mode}};
+  [[nodiscard]] Self for_mask(const pixel_fill& fill) const {
+    Self filling = self();
+    filling.fill_ = fill;
+    return filling;
   }
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
+  [[nodiscard]] padding_mode mode() const noexcept { return mode_; }
 
-  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
-  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
-  [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
+ protected:
+  explicit framing(const pixel_fill& fill = 0, padding_mode mode = padding_mode::constant)
+      : fill_(fill), mode_(mode) {}
 
  private:
+  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+
+  pixel_fill fill_;
+  padding_mode mode_;
+};
+
+}  // namespace detail
+
+/// What `pad(...)` makes: a function for `map`.
+class pad_operation : public detail::framing<pad_operation> {
+ public:
+  pad_operation(const image_padding& padding, const pad_options& options)
+      : framing(options.fill, options.mode), padding_(padding) {}
+
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& /*input*/,
+                                                             rng& /*random*/) const noexcept {
+    return {-std::int64_t{padding_.left}, -std::int64_t{padding_.top}};
+  }
+  [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
   [[nodiscard]] image_size new_size(const image_size& input) const {
     return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,
                                std::uint64_t{input.height} + padding_.top + padding_.bottom);
   }
 
+ private:
   image_padding padding_;
-  pad_options options_;
 };
 
 /// Adds pixels on the sides of images: of a colour, or made of those at the edges. torchvision's `Pad`.

@@ -13,18 +13,16 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct operation_wants_values : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation works on images of 8 bits, of 16 bits or of float, and gets other "
         "numbers; write to_half and to_bfloat16 after it");
   }
 };
 struct normalize_of_other_channels : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: normalize has as many means as the image has channels, or one for all of them; "
                   "decode to another format, as in jpeg_as<rgb8>, or write one mean and one deviation");
   }
@@ -55,10 +53,7 @@ template <value_image I, class Out>
 class converted_image : public image_over<converted_image<I, Out>, I, Out> {
  public:
   using inner = I;
-  /// In the order in which they are applied.
-  struct channel_values {
-    std::array<double, I::channels> shift, scale;
-  };
+  using channel_values = detail::channel_map<I::channels, double>;
 
   converted_image(const I& image, const channel_values& values, image_scratch& scratch)
       : converted_image::image_over(image, scratch), values_(values) {}
@@ -150,7 +145,7 @@ template <class Out, value_image I>
 template <class Out, value_image I>
 [[nodiscard]] converted_image<I, Out> as_values(const converted_image<I, float>& image,
                                                 image_scratch& scratch) {
-  return {image.image(), {image.values().shift, image.values().scale}, scratch};
+  return {image.image(), image.values(), scratch};
 }
 
 /// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.

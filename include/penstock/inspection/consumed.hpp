@@ -19,8 +19,7 @@ namespace detail {
 
 /// For batches without a fixed number of samples: calls `f(first, ordinals)`, in pieces, with the
 /// ordinals of the samples that all ranks received in an epoch, up to the state if it is in that epoch.
-template <class F>
-void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, F f) {
+void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, auto f) {
   std::vector<std::uint64_t> ordinals;
   const any_epoch_cut any = plan.uneven.on(where.world, 0).bind(epoch);
   const bool last = epoch == where.epoch;
@@ -46,8 +45,7 @@ void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& wh
 }
 
 /// Reports the runs of all samples delivered before a state.
-template <class Found>
-void visit_consumed(plan_view plan, const state& where, Found& found) {
+void visit_consumed(plan_view plan, const state& where, auto& found) {
   const cut& c = plan.mine;
   const std::uint64_t last_epoch = where.epoch;
   if (plan.samples == 0) return;

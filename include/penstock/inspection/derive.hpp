@@ -8,7 +8,7 @@
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/derived_index.hpp>
-#include <penstock/source/files/values_lock.hpp>
+#include <penstock/source/files/unpacked_copy.hpp>
 
 #include <sys/stat.h>
 
@@ -173,9 +173,8 @@ template <derived_value T, class Plan>
 }
 
 /// Loads the existing index, or builds one.
-template <class Values>
 [[nodiscard]] found_index found_or_made(const wanted_index& wanted, const derive_options& options,
-                                        const Values& values) {
+                                        const auto& values) {
   found_index found = find_index(wanted, options);
   if (!found.file) {
     const derived_from origin = found.origin;

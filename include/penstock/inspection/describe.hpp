@@ -52,8 +52,7 @@ template <class F>
 }
 
 /// Calls use(f) for each function of a stage, or of a chain of them.
-template <class Part, class Use>
-void each_function(const Part& part, const Use& use) {
+void each_function(const auto& part, const auto& use) {
   if constexpr (requires { part.functions; })
     std::apply([&](const auto&... each) { (use(each), ...); }, part.functions);
   else if constexpr (requires { part.function; })
@@ -65,8 +64,7 @@ void each_function(const Part& part, const Use& use) {
 }
 
 /// The functions of a stage: "resize(224), a function"; empty if none of them has a name.
-template <class Stage>
-[[nodiscard]] std::string functions_text(const Stage& stage) {
+[[nodiscard]] std::string functions_text(const auto& stage) {
   std::string made;
   if constexpr (
       requires { stage.function; } || requires { stage.functions; }) {

@@ -74,8 +74,7 @@ template <class Source, class... Stages>
 
 /// The result as text for people: counts, then ranks, then shards, named by `shard_name(number)`, then
 /// violations.
-template <class ShardName>
-[[nodiscard]] std::string to_string(const ledger_proof& p, const ShardName& shard_name) {
+[[nodiscard]] std::string to_string(const ledger_proof& p, const auto& shard_name) {
   const auto words = [](const ledger_proof::counts& c) {
     return detail::text({c.skipped, " skipped, ", c.replaced, " replaced"});
   };

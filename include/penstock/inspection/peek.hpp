@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/flat_json.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
@@ -55,11 +56,6 @@ constexpr std::string_view dtype_name() {
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
-[[nodiscard]] inline std::string number_text(double value) {
-  char digits[40];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
-
 template <class T>
 [[nodiscard]] std::string number_text(T value) {
   if constexpr (std::same_as<T, bool>)
@@ -74,20 +70,14 @@ template <class T>
 /// others are shown.
 [[nodiscard]] inline std::size_t printable_character(std::string_view left) {
   const auto c = static_cast<unsigned char>(left.front());
-  const std::size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-  if (length == 0 || length > left.size()) return 0;
-  std::uint32_t point = length == 1 ? c : c & (0xffu >> (length + 1));
-  for (std::size_t k = 1; k < length; ++k) {
-    const auto next = static_cast<unsigned char>(left[k]);
-    if ((next & 0xc0u) != 0x80) return 0;
-    point = point << 6 | (next & 0x3fu);
-  }
-  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+  const std::size_t length = utf8_length(left);
+  std::uint32_t point = length <= 1 ? c : c & (0xffu >> (length + 1));
+  for (std::size_t k = 1; k < length; ++k) point = point << 6 | (static_cast<unsigned char>(left[k]) & 0x3fu);
   const bool hidden = point < 0x20 || (point >= 0x7f && point < 0xa0) ||
-                      (point >= 0xd800 && point <= 0xf8ff) || (point >= 0x200b && point <= 0x200f) ||
+                      (point >= 0xe000 && point <= 0xf8ff) || (point >= 0x200b && point <= 0x200f) ||
                       (point >= 0x2028 && point <= 0x202e) || (point >= 0x2060 && point <= 0x206f) ||
-                      point == 0xfeff || point > 0x10ffff;
-  return overlong || hidden ? 0 : length;
+                      point == 0xfeff;
+  return hidden ? 0 : length;
 }
 
 /// Text in quotes, with everything escaped that is no printable UTF-8; at most about 64 bytes of it.
@@ -218,8 +208,7 @@ std::string nested_text(const R& value) {
 }
 
 /// "3 values: [1, 2, 3]", of any range.
-template <class Range>
-std::string list_text(const Range& values) {
+std::string list_text(const auto& values) {
   std::string made;
   std::size_t count = 0;
   for (const auto& one : values) {

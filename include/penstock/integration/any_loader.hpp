@@ -8,8 +8,6 @@
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
 
-#include <iterator>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -40,14 +38,20 @@ namespace penstock::inline v0_1 {
 ///     }
 template <class Batch>
 class any_loader {
+  friend class detail::run_iterator<any_loader>;
+  friend class detail::run_epoch<any_loader>;
+  friend class detail::run_epochs<any_loader>;
+
   /// One table of functions per plan: a vtable without inheritance.
   struct table {
     bool (*next)(void*, Batch*&);
     state (*where)(const void*);
     void (*go)(void*, const state&);
-    void (*to_epoch)(void*, std::uint64_t, std::uint64_t, bool);
+    void (*to_epoch)(void*, std::uint64_t, bool rest);
+    void (*plan_epoch)(void*, std::uint64_t number);
+    void (*plan_epochs)(void*, std::uint64_t count);
     std::uint64_t (*rest_of)(void*);
-    std::uint64_t (*first_of)(void*, std::uint64_t count);
+    std::uint64_t (*resume_here)(void*);
     std::uint64_t (*steps)(const void*);
     run_counters (*counters)(const void*);
     bad_sample_counts (*bad_samples)(const void*);
@@ -60,87 +64,9 @@ class any_loader {
 
  public:
   using value_type = Batch;
-
-  /// Iterates over the batches of one epoch.
-  class iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = Batch;
-    using difference_type = std::ptrdiff_t;
-    iterator() = default;
-    explicit iterator(any_loader* owner) : owner_(owner), loop_(owner->loop_) {}
-    [[nodiscard]] Batch& operator*() const { return owner_->current(); }
-    [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
-    iterator& operator++() {
-      if (loop_ != owner_->loop_) [[unlikely]]
-        detail::refuse_outer_loop("any_loader");
-      owner_->fetch();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
-
-   private:
-    [[nodiscard]] bool done() const { return owner_->current_ == nullptr; }
-    any_loader* owner_ = nullptr;
-    std::uint64_t loop_ = 0;  // which loop of the loader this is
-  };
-
-  /// One epoch: a range of batches.
-  class epoch_range {
-   public:
-    epoch_range(any_loader* owner, std::uint64_t number, std::uint64_t last = 0, bool rest = false)
-        : owner_(owner), number_(number), last_(last), rest_(rest) {}
-    [[nodiscard]] std::uint64_t number() const { return number_; }
-    [[nodiscard]] iterator begin() const {
-      owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
-      ++owner_->loop_;
-      owner_->fetch();
-      return iterator(owner_);
-    }
-    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-
-   private:
-    any_loader* owner_;
-    std::uint64_t number_, last_;  // 0: the epoch is not part of a loop over epochs
-    bool rest_;
-  };
-
-  /// The epochs from the loader's position up to a number.
-  class epochs_range {
-   public:
-    class iterator {
-     public:
-      using value_type = epoch_range;
-      using difference_type = std::ptrdiff_t;
-      iterator() = default;
-      iterator(any_loader* owner, std::uint64_t number, std::uint64_t last)
-          : owner_(owner), number_(number), last_(last) {}
-      [[nodiscard]] epoch_range operator*() const { return {owner_, number_, last_}; }
-      iterator& operator++() {
-        ++number_;
-        return *this;
-      }
-      iterator operator++(int) {
-        auto before = *this;
-        ++number_;
-        return before;
-      }
-      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ == b.number_; }
-
-     private:
-      any_loader* owner_ = nullptr;
-      std::uint64_t number_ = 0, last_ = 0;
-    };
-    epochs_range(any_loader* owner, std::uint64_t first, std::uint64_t last)
-        : owner_(owner), first_(first), last_(last) {}
-    [[nodiscard]] iterator begin() const { return {owner_, first_, last_}; }
-    [[nodiscard]] iterator end() const { return {owner_, last_, last_}; }
-
-   private:
-    any_loader* owner_;
-    std::uint64_t first_, last_;
-  };
+  using iterator = detail::run_iterator<any_loader>;
+  using epoch_range = detail::run_epoch<any_loader>;
+  using epochs_range = detail::run_epochs<any_loader>;
 
   /// An empty loader: it converts to false.
   any_loader() = default;
@@ -176,17 +102,20 @@ class any_loader {
   /// Whether the loader has a plan.
   [[nodiscard]] explicit operator bool() const noexcept { return self_ != nullptr; }
   /// One epoch, like `run.epoch(number)`.
-  [[nodiscard]] epoch_range epoch(any_count number) & {
-    (void)functions();
-    return {this, number.of("epoch")};
+  [[nodiscard]] epoch_range epoch(any_count which) & {
+    const std::uint64_t number = which.of("epoch");
+    functions().plan_epoch(self_, number);
+    return {this, number};
   }
   /// The rest of the current epoch, like `run.rest()`.
-  [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), 0, true}; }
-  /// The epochs up to `count`, starting at the loader's position, like `run.epochs(count)`: all of them in a
-  /// fresh loader, the remaining ones in a restored one. Batches are read ahead across the end of an epoch.
+  [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), true}; }
+  /// The epochs up to `count`, from where the loader stands when a loop over them begins, like
+  /// `run.epochs(count)`: all of them in a fresh loader, the remaining ones in a restored one. Batches are
+  /// read ahead across the end of an epoch.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
-    return {this, functions().first_of(self_, count), count};
+    functions().plan_epochs(self_, count);
+    return {this, count};
   }
   /// Batches per epoch; 0 if unknown, because the plan does not keep `lockstep`. Pass it to `progress`.
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
@@ -235,7 +164,7 @@ class any_loader {
     run_type running;
     typename run_type::iterator at{};
     bool begun = false;
-    std::uint64_t number = 0, last = 0;  // in a loop over epochs, else 0
+    std::uint64_t number = 0;
     bool resting = false;
     std::optional<Batch> current;
 
@@ -250,23 +179,13 @@ class any_loader {
     static holder& of(void* self) { return *static_cast<holder*>(self); }
     static const holder& of(const void* self) { return *static_cast<const holder*>(self); }
 
-    /// The first batch of the epoch. A loop over epochs tells the run how many there are, so that it reads
-    /// ahead.
-    typename run_type::iterator first() {
-      if (resting) return running.rest().begin();
-      if (last != 0)
-        for (auto epoch : running.epochs(last))
-          if (epoch.number() == number) return epoch.begin();
-      return running.epoch(number).begin();
-    }
-
     static bool next(void* self, Batch*& out) {
       holder& h = of(self);
       h.current.reset();
       if (h.begun) {
         ++h.at;
       } else {
-        h.at = h.first();
+        h.at = typename run_type::epoch_range(&h.running, h.number, h.resting).begin();
         h.begun = true;
       }
       if (h.at == std::default_sentinel) return false;
@@ -283,21 +202,20 @@ class any_loader {
       h.running.adjust(limits);
       h.begun = false;
       h.number = s.epoch;
-      h.last = 0;
       h.resting = false;
     }
-    static void to_epoch(void* self, std::uint64_t number, std::uint64_t last, bool rest) {
+    static void to_epoch(void* self, std::uint64_t number, bool rest) {
       holder& h = of(self);
       h.current.reset();
       h.number = number;
-      h.last = last;
       h.resting = rest;
       h.begun = false;
     }
+    static void plan_epoch(void* self, std::uint64_t number) { (void)of(self).running.epoch(number); }
+    static void plan_epochs(void* self, std::uint64_t count) { (void)of(self).running.epochs(count); }
     static std::uint64_t rest_of(void* self) { return of(self).running.rest().number(); }
-    static std::uint64_t first_of(void* self, std::uint64_t count) {
-      for (auto epoch : of(self).running.epochs(count)) return epoch.number();
-      return count;
+    static std::uint64_t resume_here(void* self) {
+      return (*typename run_type::epochs_range(&of(self).running, 0).begin()).number();
     }
     static std::uint64_t steps(const void* self) {
       if constexpr (requires(const run_type& r) { r.steps_per_epoch(); })
@@ -313,8 +231,9 @@ class any_loader {
     static bool stopped(const void* self) noexcept { return of(self).running.stopped(); }
     static void destroy(void* self) { delete static_cast<holder*>(self); }
 
-    static constexpr table functions{next,     where,       go,     to_epoch, rest_of, first_of, steps,
-                                     counters, bad_samples, adjust, limits,   stop,    stopped,  destroy};
+    static constexpr table functions{next,    where,       go,      to_epoch, plan_epoch,  plan_epochs,
+                                     rest_of, resume_here, steps,   counters, bad_samples, adjust,
+                                     limits,  stop,        stopped, destroy};
   };
 
   /// The functions of the plan; throws if the loader is empty.
@@ -323,6 +242,20 @@ class any_loader {
       throw error(errc::argument, "any_loader: it is empty; assign one that was made from a plan");
     return *functions_;
   }
+  void loop_over(std::uint64_t number, bool rest = false) {
+    functions().to_epoch(self_, number, rest);
+    ++loop_;
+    fetch();
+  }
+  void loop_over_rest(std::uint64_t number) { loop_over(number, true); }
+  std::uint64_t resume_here() { return functions().resume_here(self_); }
+  [[nodiscard]] static std::uint64_t loops_over_epochs() noexcept { return 0; }  // they may be nested
+  void move_on(std::uint64_t loop) {
+    if (loop != loop_) [[unlikely]]
+      detail::refuse_outer_loop("any_loader");
+    fetch();
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return current_ == nullptr; }
   void fetch() {
     current_ = nullptr;
     Batch* next = nullptr;

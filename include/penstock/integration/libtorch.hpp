@@ -90,10 +90,7 @@ auto torch_fields(record<Fields...> given) {
         torch_field(get<Is>(std::move(given)))...);
   }(std::index_sequence_for<Fields...>{});
 }
-template <class Given>
-auto torch_fields(Given given) {
-  return torch_field(std::move(given));
-}
+auto torch_fields(auto given) { return torch_field(std::move(given)); }
 
 template <class T>
 torch::Tensor torch_view(T* data, const extents& shape, const element_strides& strides) {
@@ -155,8 +152,7 @@ template <fixed_string Name, any_batch B>
   return detail::torch_field(to_dlpack<Name>(batch));
 }
 /// As above, from the host's side of a batch that is copied to a device: in pinned memory.
-template <any_batch B>
-[[nodiscard]] auto as_host_tensors(const B& batch) {
+[[nodiscard]] auto as_host_tensors(const any_batch auto& batch) {
   return detail::torch_fields(to_dlpack_host(batch));
 }
 

@@ -161,8 +161,7 @@ struct exported_stream_state {
     if (!ended) first = std::move(found);
   }
   // Calls `f`, and gives what it throws as a number of errno.
-  template <class F>
-  int guarded(F&& f) noexcept {
+  int guarded(auto&& f) noexcept {
     if (code != 0) return code;  // a stream that failed does so again
     try {
       f();

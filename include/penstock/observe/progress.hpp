@@ -49,8 +49,7 @@ class progress {
   void show(std::string_view name, double value);
   /// Counts one batch. `counters` is a function that returns a `run_counters`; it is called only when a line
   /// is due.
-  template <class Counters>
-  void tick(Counters&& counters) {
+  void tick(auto&& counters) {
     ++ticks_;
     if (on_terminal_ && clock::now() - last_ >= std::chrono::milliseconds(100)) write(counters(), false);
   }

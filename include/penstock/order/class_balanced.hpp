@@ -181,10 +181,7 @@ struct class_balanced_stage {
     return detail::text({"class_balanced(", values.describe(), ", seed ", seed,
                          how == per_class::largest ? ")" : ", smallest)"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, how, values.fingerprint());
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed, how, values.fingerprint()); }
 
   Values values;
   std::uint64_t seed = 0;

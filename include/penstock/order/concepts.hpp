@@ -7,7 +7,6 @@
 
 #include <concepts>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -167,8 +166,7 @@ concept place_wanting = order_stage<S> && requires { requires S::wants_places; }
 
 namespace detail {
 /// The first position of an epoch that an order takes from a sample; searches the epoch.
-template <class Order>
-[[nodiscard]] std::optional<position> first_position(const Order& from, position sample) {
+[[nodiscard]] std::optional<position> first_position(const auto& from, position sample) {
   const auto bound = from.bind(sample.epoch);
   for (std::uint64_t at = 0; at < from.size(); ++at)
     if (bound(at).index == sample.index) return position{sample.epoch, at};

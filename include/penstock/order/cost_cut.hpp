@@ -267,8 +267,7 @@ struct costs {
     if constexpr (sample_values<F>) return given.describe();
     return {};
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     if constexpr (requires { given.fingerprint(); }) h.add(given.fingerprint());
   }
 };
@@ -293,8 +292,7 @@ struct cost_rule {
     return detail::text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit,
                          padded ? " with padding" : "", ", tail ", to_string(at_end), ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(padded ? "padded cost" : "cost", at_end, limit);
     cost.fingerprint(h);
   }

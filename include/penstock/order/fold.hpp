@@ -79,10 +79,7 @@ class fold_stage {
   [[nodiscard]] std::string describe() const {
     return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, number_, folds_, seed_, rest_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, number_, folds_, seed_, rest_); }
 
  private:
   static constexpr std::uint64_t max_folds = std::uint64_t{1} << 32;

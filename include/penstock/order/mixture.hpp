@@ -95,8 +95,7 @@ class mixture {
   [[nodiscard]] std::optional<position> position_of(std::uint32_t source, position sample) const;
 
   /// Adds everything that determines the sequence.
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add("mix");
     for (const std::uint64_t number : numbers()) h.add(number);
   }

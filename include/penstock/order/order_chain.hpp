@@ -31,8 +31,7 @@ class bound_epochs {
     return bounds_[detail::to_size(at.epoch - first_)].pads(at.index);
   }
 
-  template <class Order>
-  void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
+  void rebind(const auto& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
     if (count > maximum) {
       throw error(errc::limit, {"a shuffle over ", count,
@@ -68,8 +67,7 @@ class bound_epoch {
   [[nodiscard]] position operator()(position at) const { return bound_(at.index); }
   [[nodiscard]] bool pads(position at) const { return bound_.pads(at.index); }
 
-  template <class Order>
-  void rebind(const Order& made, std::uint64_t first, std::uint64_t) {
+  void rebind(const auto& made, std::uint64_t first, std::uint64_t) {
     if (epoch_ == first && there_) return;
     there_ = false;
     bound_ = made.bind(first);

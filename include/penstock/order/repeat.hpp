@@ -95,8 +95,7 @@ struct repeat_stage {
   [[nodiscard]] std::string describe() const {
     return times ? detail::text({"repeat(", *times, ")"}) : std::string("repeat()");
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name, times.value_or(std::numeric_limits<std::uint64_t>::max()));
   }
 

@@ -36,10 +36,7 @@ struct sequential_stage {
 
   [[nodiscard]] sequential_order make(order_input in) const { return sequential_order(std::move(in)); }
   [[nodiscard]] std::string describe() const { return "sequential"; }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name); }
 };
 
 /// Leaves the order as it is. It documents in the plan that reading in stored order is intended.

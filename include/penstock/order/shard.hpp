@@ -12,17 +12,15 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct two_shards : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shard after shard; positions are global and the world is recorded once, "
                   "remove one of them");
   }
 };
 struct shard_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) "
                   "before batch(n)");
   }
@@ -52,8 +50,7 @@ struct shard_stage {
                          share.replicas, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many ranks share it.
-  template <class Hash>
-  void fingerprint(Hash&) const {}
+  void fingerprint(auto&) const {}
 
   template <class Context>
   static consteval auto diagnose() {

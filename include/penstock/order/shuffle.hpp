@@ -77,9 +77,8 @@ class shuffle_table {
 namespace mistakes {
 
 struct shuffle_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle after batch would shuffle whole batches, whose samples stay together; "
                   "write shuffle before batch(n), or shuffle_batches(seed(7)) if that is meant");
   }
@@ -179,10 +178,7 @@ struct shuffle_stage {
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed); }
 
   std::uint64_t seed = 0;
 };
@@ -199,10 +195,7 @@ struct windowed_shuffle_stage {
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, shards, lane_count);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed, shards, lane_count); }
 
   std::uint64_t seed = 0;
   std::uint64_t shards = 1;

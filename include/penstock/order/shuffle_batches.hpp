@@ -8,9 +8,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct shuffle_batches_before_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_batches shuffles whole batches and comes before batch; write it after "
                   "batch(n), or shuffle to shuffle samples");
   }
@@ -28,10 +27,7 @@ struct shuffle_batches_stage {
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(seed ", seed, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed); }
   template <class Context>
   static consteval auto diagnose() {
     return mistakes::unless<Context::facts.batched, mistakes::shuffle_batches_before_batch>{};

@@ -52,10 +52,7 @@ struct skip_stage {
   [[nodiscard]] item_range kept() const noexcept { return {.first = count}; }
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, count);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, count); }
 
   std::uint64_t count = 0;
 };

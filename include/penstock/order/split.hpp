@@ -199,10 +199,7 @@ class split_stage {
     return detail::text(
         {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, detail::bits_of(fraction_), seed_, rest_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, detail::bits_of(fraction_), seed_, rest_); }
 
  private:
   double fraction_;

@@ -42,8 +42,7 @@ class split_by_key_stage {
   static constexpr std::string_view stage_name = "split_by_key";
   static constexpr bool wants_places = true;
 
-  template <sample_values Values>
-  split_by_key_stage(const Values& values, double fraction, std::uint64_t seed)
+  split_by_key_stage(const sample_values auto& values, double fraction, std::uint64_t seed)
       : fraction_(detail::checked_fraction(fraction, stage_name)),
         seed_(seed),
         dataset_(values.dataset()),
@@ -77,10 +76,7 @@ class split_by_key_stage {
     return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
                          rest_ ? ").complement()" : ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_); }
 
  private:
   double fraction_;
@@ -92,8 +88,8 @@ class split_by_key_stage {
 
 namespace detail {
 struct split_by_key_fn {
-  template <sample_values Values>
-  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
+  [[nodiscard]] split_by_key_stage operator()(const sample_values auto& values, double fraction,
+                                              any_seed seed) const {
     return {values, fraction, seed.value()};
   }
 };

@@ -156,24 +156,19 @@ template <detail::operand T, detail::operand U>
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
 /// For `subset`: values other than this one, NaN among them; less than it, and so on. Compare as `equals`.
-template <detail::operand T>
-[[nodiscard]] auto differs_from(const T& value) {
+[[nodiscard]] auto differs_from(const detail::operand auto& value) {
   return detail::compared<comparison::differ>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto less_than(const T& value) {
+[[nodiscard]] auto less_than(const detail::operand auto& value) {
   return detail::compared<comparison::less>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto at_most(const T& value) {
+[[nodiscard]] auto at_most(const detail::operand auto& value) {
   return detail::compared<comparison::at_most>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto greater_than(const T& value) {
+[[nodiscard]] auto greater_than(const detail::operand auto& value) {
   return detail::compared<comparison::greater>(value);
 }
-template <detail::operand T>
-[[nodiscard]] auto at_least(const T& value) {
+[[nodiscard]] auto at_least(const detail::operand auto& value) {
   return detail::compared<comparison::at_least>(value);
 }
 
@@ -200,10 +195,7 @@ class subset_stage {
   /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, mark_);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, mark_); }
 
  private:
   shared<const detail::position_list> kept_;
@@ -214,8 +206,7 @@ class subset_stage {
 namespace detail {
 
 /// The samples whose values satisfy the predicate.
-template <sample_values Values, class Keep>
-[[nodiscard]] shared<const position_list> kept_samples(const Values& values, const Keep& keep) {
+[[nodiscard]] shared<const position_list> kept_samples(const sample_values auto& values, const auto& keep) {
   return shared<const position_list>(new const position_list(
       values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
       [&](std::uint64_t i) { return same_until(values, i); }));

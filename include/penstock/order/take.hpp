@@ -51,10 +51,7 @@ struct take_stage {
   [[nodiscard]] item_range kept() const noexcept { return {.end = count}; }
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, count);
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, count); }
 
   std::uint64_t count = 0;
 };

@@ -163,10 +163,7 @@ struct weighted_stage {
     return detail::text({"weighted(", values.describe(), ", seed ", seed,
                          num_samples == 0 ? "" : ", num_samples " + std::to_string(num_samples), ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, num_samples, values.fingerprint());
-  }
+  void fingerprint(auto& h) const { h.add(stage_name, seed, num_samples, values.fingerprint()); }
 
   Values values;
   std::uint64_t seed = 0;

@@ -140,12 +140,12 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    mistakes::temporary_run::explain<T>();
+    mistakes::temporary_run::explain(std::type_identity<T>{});
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    mistakes::temporary_run::explain<T>();
+    mistakes::temporary_run::explain(std::type_identity<T>{});
     return {this, 0};
   }
 

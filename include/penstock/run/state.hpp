@@ -79,8 +79,7 @@ struct state {
 
 namespace detail {
 
-template <class S, class F>
-void for_each_state_number(S& s, F f) {
+void for_each_state_number(auto& s, auto f) {
   f("penstock_state", s.version);
   f("dataset", s.dataset);
   f("sequence", s.sequence);

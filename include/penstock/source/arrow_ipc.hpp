@@ -105,13 +105,13 @@ template <unpacker... Unpack, storage Storage>
 }
 template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern))), options,
+  return {mapped_file(detail::data_paths(detail::data_kind::arrow, pattern)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
                                                       arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern), &which)), options,
+  return {mapped_file(detail::data_paths(detail::data_kind::arrow, pattern, &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.

@@ -90,7 +90,7 @@ struct concat_fn {
           const auto plans = make_pack(as_plan(given)...);
           using facts = elements_of<std::remove_const_t<decltype(plans)>>;
           if constexpr (!facts::same) {
-            mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+            mistakes::elements_differ::explain(arrives_here<typename facts::type>{});
             return ill_formed{};
           } else {
             return concat_source(joined(plans));

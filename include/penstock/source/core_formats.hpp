@@ -26,13 +26,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class T, class Storage>
-using npy_source_of = npy_row_source<T, Storage>;
-template <class T, class Storage>
-using npz_source_of = npz_row_source<T, Storage>;
-template <class T, class Storage>
-using token_source_of = token_source<T, token_windows, Storage>;
-
 /// What the first file says of its numbers.
 struct stored_tokens {
   token_format format = token_format::raw;
@@ -123,19 +116,17 @@ struct ffcv_format {
 /// `std::int32_t`, `std::int64_t`, `float` or `double`.
 template <class... Ts>
 struct npy_rows_format {
-  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
-  template <storage Storage>
-  using stored_sources = typename detail::sources_of_types<types, detail::npy_source_of, Storage>::type;
+  using types = detail::number_types<detail::common_numbers, Ts...>;
   static constexpr std::string_view name = "npy_rows";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npy); }
-  [[nodiscard]] static stored_sources<mapped_file> open(const dataset_listing& there) {
+  [[nodiscard]] static auto open(const dataset_listing& there) {
     return open_in(mapped_file(there.paths_of(&detail::is_npy)), there);
   }
   template <storage Storage>
-  [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing& there) {
+  [[nodiscard]] static auto open_in(Storage where, const dataset_listing& there) {
     const detail::npy_type found = detail::npy_type_at(there);
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "'" + found.name() + "'"},
         [&]<class T>() { return found == detail::npy_type::of<T>(); },
         [&]<class T>() { return npy_rows<T>(std::move(where)); });
@@ -145,24 +136,22 @@ struct npy_rows_format {
 /// numpy's npz files; of several arrays the one that is named. The types are as for `npy_rows_format`.
 template <class... Ts>
 struct npz_rows_format {
-  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
-  template <storage Storage>
-  using stored_sources = typename detail::sources_of_types<types, detail::npz_source_of, Storage>::type;
+  using types = detail::number_types<detail::common_numbers, Ts...>;
   static constexpr std::string_view name = "npz_rows";
 
   std::string array = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npz); }
-  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
+  [[nodiscard]] auto open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_npz)), there);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] auto open_in(Storage where, const dataset_listing& there) const {
     auto session = where.connect();
     const std::uint64_t size = session.size(0);
     const std::string chosen = detail::npz_array_at(session, size, array);
     const detail::npy_type found = detail::npz_type_at(session, size, chosen);
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "'" + found.name() + "'"},
         [&]<class T>() { return found == detail::npy_type::of<T>(); },
         [&]<class T>() { return npz_rows<T>(std::move(where), chosen); });
@@ -173,18 +162,17 @@ struct npz_rows_format {
 /// without any, bytes.
 template <idx_value... Ts>
 struct idx_format {
-  using types = typename detail::number_types<pack<std::uint8_t>, Ts...>::type;
-  using sources = typename detail::sources_of_types<types, detail::idx_source_of, file>::type;
+  using types = detail::number_types<pack<std::uint8_t>, Ts...>;
   static constexpr std::string_view name = "idx";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.is_storage() ? format_fit::none : there.fit_of(&detail::is_idx);
   }
-  [[nodiscard]] static sources open(const dataset_listing& there) {
+  [[nodiscard]] static auto open(const dataset_listing& there) {
     const std::vector<std::string> paths = there.paths_of(&detail::is_idx);
     if (paths.size() != 1) detail::several_idx_files(there);
     const auto code = static_cast<unsigned char>(there.files().front().head[2]);
-    return detail::source_of_type<sources>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "numbers of code " + std::to_string(code)},
         [&]<class T>() { return detail::idx_code<T> == code; },
         [&]<class T>() { return idx<T>(paths.front()); });
@@ -195,9 +183,7 @@ struct idx_format {
 /// `std::uint16_t`, `std::uint32_t` or `std::int32_t`. Files without a header cannot be told from others.
 template <token_value... Ts>
 struct tokens_format {
-  using types = typename detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>::type;
-  template <storage Storage>
-  using stored_sources = typename detail::sources_of_types<types, detail::token_source_of, Storage>::type;
+  using types = detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>;
   static constexpr std::string_view name = "tokens";
 
   token_windows window = {};
@@ -205,13 +191,13 @@ struct tokens_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return detail::look_for_tokens(there);
   }
-  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
+  [[nodiscard]] auto open(const dataset_listing& there) const {
     return open_in(mapped_file(detail::paths_of_tokens(there)), there);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] auto open_in(Storage where, const dataset_listing& there) const {
     const detail::stored_tokens found = detail::tokens_at(there);
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{},
         {&there, name,
          detail::text(

@@ -6,7 +6,6 @@
 #include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/known_formats.hpp>
 #include <penstock/source/files/data_folder.hpp>
-#include <penstock/source/rows/zip_directory.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
 #include <algorithm>
@@ -55,10 +54,7 @@ inline bool is_named_text(const listed_files& some) {
   return is_json_lines(some) || (is_text(some) && (some.ending == ".txt" || some.ending == ".text"));
 }
 
-inline bool is_llmc(const listed_files& some) {
-  const auto magic = number_in<std::uint32_t>(some, 0), version = number_in<std::uint32_t>(some, 4);
-  return (magic == 20240520 && version == 1) || (magic == 20240801 && version == 7);
-}
+inline bool is_llmc(const listed_files& some) { return llmc_width(bytes_of(some.head)) != 0; }
 
 inline bool is_megatron(const listed_files& some) { return some.begins({"MMIDIDX\0\0", 9}); }
 
@@ -125,7 +121,8 @@ PENSTOCK_INLINE format_fit look_for_lines(const dataset_listing& there) {
 PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
   // The names of Hugging Face's files say which belong together, and how many there are.
   const auto named = [](const listed_files& some) { return some.ending == ".arrow" && is_arrow(some); };
-  if (there.is_folder() && there.fit_of(named) != format_fit::none) return arrow_paths(there.path());
+  if (there.is_folder() && there.fit_of(named) != format_fit::none)
+    return data_paths(data_kind::arrow, there.path());
   return there.paths_of(&is_arrow);
 }
 
@@ -151,13 +148,10 @@ PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lin
 
 PENSTOCK_INLINE stored_tokens tokens_at(const dataset_listing& there) {
   for (const listed_files& some : there.files()) {
-    if (is_llmc(some))
-      return {token_format::llmc, {number_in<std::uint32_t>(some, 0) == 20240520 ? 2u : 4u, false}};
+    if (is_llmc(some)) return {token_format::llmc, {llmc_width(bytes_of(some.head)), false}};
     if (!is_megatron(some) || some.head.size() < 18) continue;
-    constexpr token_type types[] = {{1, false}, {1, true}, {2, true}, {4, true}, {8, true}};
     const auto code = static_cast<unsigned char>(some.head[17]);
-    if (code >= 1 && code <= 5) return {token_format::megatron, types[code - 1]};
-    if (code == 8) return {token_format::megatron, {2, false}};
+    if (const token_type type = megatron_type(code); type.width != 0) return {token_format::megatron, type};
     throw error(errc::format,
                 {"the index says that its tokens are of type ", unsigned{code}, ", which is no whole number"})
         .in_file(some.paths.front())

@@ -351,14 +351,6 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   mark = hash_bytes(mix64(shards.fingerprint() ^ 0x637376), bytes_of(what));
 }
 
-/// What a batch of rows of text lies in.
-struct csv_batch {
-  imported_schema schema;
-  shared<const imported_batch> batch;
-  arrow_type nothing = arrow_type::of_format("n");
-  arrow_column unread;
-};
-
 inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::size_t shard,
                                                     std::span<const std::size_t> wanted, const batch_limits&,
                                                     batch_cache::sharing*) const {
@@ -366,7 +358,7 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
   const csv_piece& piece = pieces[shard];
   const std::uint64_t rows = shards.shards()[shard].samples;
   auto made = std::make_unique<arrow_batch>();
-  const shared<csv_batch> memory(new csv_batch());
+  shared<const imported_batch> read_rows;
   std::int64_t bytes = 0;
   reading_object(session, object, path(shard), [&] {
     compare(session, shard);
@@ -384,30 +376,26 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
         arrow_abi::held<arrow_abi::schema> types_read;
         ARROW_RETURN_NOT_OK(
             arrow::ExportSchema(*batch->schema(), reinterpret_cast<ArrowSchema*>(types_read.get())));
-        memory->schema.root = import_arrow_schema(*types_read);
-        memory->schema.leaves = names;
         for (const auto& column : batch->columns())
           for (const auto& one : column->data()->buffers)
             if (one) bytes += one->size();
         arrow_abi::held<arrow_abi::array> exported;
         ARROW_RETURN_NOT_OK(arrow::ExportRecordBatch(*batch, reinterpret_cast<ArrowArray*>(exported.get())));
-        memory->batch = import_arrow_batch(std::move(exported), memory->schema);
+        read_rows = import_arrow_batch(
+            std::move(exported),
+            shared<const imported_schema>(new const imported_schema(import_arrow_schema(*types_read))));
         return arrow::Status::OK();
       }());
     }
   });
-  memory->unread.type = &memory->nothing;
-  memory->unread.length = rows;
+  const arrow_leaf unread = lacking_leaf(*made, {}, rows);
   made->root.length = rows;
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const auto at = static_cast<std::size_t>(std::ranges::find(wanted, leaf) - wanted.begin());
-    if (at < wanted.size())
-      made->leaves.push_back(memory->batch->leaves[at]);
-    else
-      made->leaves.push_back({&memory->unread, 0, {}});
+    made->leaves.push_back(at < wanted.size() ? read_rows->leaves[at] : unread);
   }
   made->kept_bytes = static_cast<std::uint64_t>(bytes);
-  made->kept = memory;
+  made->kept = read_rows;
   return made;
 }
 
@@ -466,12 +454,12 @@ template <storage Storage>
 }
 template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, csv_options options = {}) {
-  return {mapped_file(detail::csv_paths(detail::to_pattern(pattern))), std::move(options)};
+  return {mapped_file(detail::data_paths(detail::data_kind::csv, pattern)), std::move(options)};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, const named_split& which,
                                           csv_options options = {}) {
-  return {mapped_file(detail::csv_paths(detail::to_pattern(pattern), &which)), std::move(options)};
+  return {mapped_file(detail::data_paths(detail::data_kind::csv, pattern, &which)), std::move(options)};
 }
 
 /// The rows of files with tabs between values; otherwise as `csv`. Of a folder, files `*.tsv`.
@@ -488,13 +476,13 @@ template <storage Storage>
 template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, csv_options options = {}) {
   options.delimiter = '\t';
-  return {mapped_file(detail::tsv_paths(detail::to_pattern(pattern))), std::move(options)};
+  return {mapped_file(detail::data_paths(detail::data_kind::tsv, pattern)), std::move(options)};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, const named_split& which,
                                           csv_options options = {}) {
   options.delimiter = '\t';
-  return {mapped_file(detail::tsv_paths(detail::to_pattern(pattern), &which)), std::move(options)};
+  return {mapped_file(detail::data_paths(detail::data_kind::tsv, pattern, &which)), std::move(options)};
 }
 
 }  // namespace penstock::inline v0_1

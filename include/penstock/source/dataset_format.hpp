@@ -8,6 +8,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <optional>
 #include <variant>
 
 namespace penstock::inline v0_1 {
@@ -140,20 +141,7 @@ namespace detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
-struct number_types {
-  using type = pack<Ts...>;
-};
-template <class Default>
-struct number_types<Default> {
-  using type = Default;
-};
-
-template <class List, template <class, class> class Source, class Storage>
-struct sources_of_types;
-template <class... Ts, template <class, class> class Source, class Storage>
-struct sources_of_types<pack<Ts...>, Source, Storage> {
-  using type = std::variant<Source<Ts, Storage>...>;
-};
+using number_types = std::conditional_t<sizeof...(Ts) == 0, Default, pack<Ts...>>;
 
 using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
@@ -191,15 +179,15 @@ struct stored_numbers {
   std::string text;
 };
 
-/// Makes the source of the first type of the list for which `is` holds.
-template <class Sources, class T, class... Rest, class Is, class Make>
-[[nodiscard]] Sources source_of_type(std::type_identity<pack<T, Rest...>>, const stored_numbers& stored,
-                                     const Is& is, const Make& make) {
-  if (is.template operator()<T>()) return Sources(make.template operator()<T>());
-  if constexpr (sizeof...(Rest) == 0)
-    refuse_type_of_format(*stored.there, stored.format, stored.text);
-  else
-    return source_of_type<Sources>(std::type_identity<pack<Rest...>>{}, stored, is, make);
+/// Makes the source of the first type of the list for which `is` holds, as one of those of all types.
+template <class... Ts, class Is, class Make>
+[[nodiscard]] auto source_of_type(std::type_identity<pack<Ts...>>, const stored_numbers& stored, const Is& is,
+                                  const Make& make) {
+  std::optional<std::variant<decltype(make.template operator()<Ts>())...>> made;
+  const bool found =
+      ((is.template operator()<Ts>() && (made.emplace(make.template operator()<Ts>()), true)) || ...);
+  if (!found) refuse_type_of_format(*stored.there, stored.format, stored.text);
+  return *std::move(made);
 }
 
 }  // namespace detail

@@ -26,44 +26,28 @@ namespace detail {
 
 /// A value of a checkpoint as a commit would have it: structs, maps of texts, lists, texts, numbers, truth
 /// values.
-[[nodiscard]] inline nlohmann::json delta_value(const arrow::Array& array, std::int64_t row) {
+[[nodiscard]] inline nlohmann::json delta_value(const arrow_cell& cell) {
   using nlohmann::json;
-  if (array.IsNull(row)) return nullptr;
-  switch (array.type_id()) {
-    case arrow::Type::STRING:
-      return std::string(static_cast<const arrow::StringArray&>(array).GetView(row));
-    case arrow::Type::LARGE_STRING:
-      return std::string(static_cast<const arrow::LargeStringArray&>(array).GetView(row));
-    case arrow::Type::INT32:
-      return static_cast<const arrow::Int32Array&>(array).Value(row);
-    case arrow::Type::INT64:
-      return static_cast<const arrow::Int64Array&>(array).Value(row);
-    case arrow::Type::BOOL:
-      return static_cast<const arrow::BooleanArray&>(array).Value(row);
-    case arrow::Type::STRUCT: {
-      json made = json::object();
-      const auto& record = static_cast<const arrow::StructArray&>(array);
-      for (int i = 0; i < record.num_fields(); ++i)
-        made[record.type()->field(i)->name()] = delta_value(*record.field(i), row);
-      return made;
-    }
-    case arrow::Type::MAP: {
-      json made = json::object();
-      const auto& map = static_cast<const arrow::MapArray&>(array);
-      for (std::int64_t i = map.value_offset(row); i < map.value_offset(row + 1); ++i)
-        made[delta_value(*map.keys(), i).get<std::string>()] = delta_value(*map.items(), i);
-      return made;
-    }
-    case arrow::Type::LIST: {
-      json made = json::array();
-      const auto& list = static_cast<const arrow::ListArray&>(array);
-      for (std::int64_t i = list.value_offset(row); i < list.value_offset(row + 1); ++i)
-        made.push_back(delta_value(*list.values(), i));
-      return made;
-    }
-    default:
-      return nullptr;  // statistics, and what is not read
+  const arrow_type& type = cell.type();
+  if (cell.is_null()) return nullptr;
+  if (type.format == "u" || type.format == "U") return std::string(text_of(cell.bytes()));
+  if (type.format == "i") return cell.number<std::int32_t>();
+  if (type.format == "l") return cell.number<std::int64_t>();
+  if (type.format == "b") return cell.bit();
+  json made;
+  if (type.format == "+s") {
+    made = json::object();
+    for (std::size_t i = 0; i < type.children.size(); ++i)
+      made[type.children[i].name] = delta_value(cell.field(i));
+  } else if (type.format == "+m") {
+    made = json::object();
+    for (const arrow_cell entry : cell.list())
+      made[delta_value(entry.field(0)).get<std::string>()] = delta_value(entry.field(1));
+  } else if (type.format == "+l") {
+    made = json::array();
+    for (const arrow_cell one : cell.list()) made.push_back(delta_value(one));
   }
+  return made;  // null for statistics, and what is not read
 }
 
 /// The files of the log in a table's folder.
@@ -271,16 +255,6 @@ class delta_log {
     }
     return made;
   }
-  template <class Reader>
-  [[nodiscard]] static arrow::Status read_whole(Reader& reader, std::shared_ptr<arrow::Table>& into) {
-    const std::vector<int> columns = columns_of(*reader.parquet_reader()->metadata()->schema());
-    if constexpr (requires { reader.ReadTable(columns).status(); }) {
-      ARROW_ASSIGN_OR_RAISE(into, reader.ReadTable(columns));
-      return arrow::Status::OK();
-    } else {  // before Arrow 24
-      return reader.ReadTable(columns, &into);
-    }
-  }
   // Files of checkpoints, of which some are read at once. They are applied one after another: an action may
   // be that of a file before.
   void read_rows(delta_state& state, const std::vector<std::string>& paths) const {
@@ -294,41 +268,39 @@ class delta_log {
         const auto left = std::span<const std::uint64_t>(sizes).subspan(first);
         const std::size_t count =
             table_objects::fitting(left.first(std::min(max_in_flight, left.size())), table_objects::max_held);
-        std::vector<std::shared_ptr<arrow::Table>> tables(count);
+        std::vector<batches> tables(count);
         for_each_in_parallel(count, count, [&](std::size_t i) {
           guarded(paths[first + i], [&] { tables[i] = rows_of(session, static_cast<object_id>(first + i)); });
         });
         for (std::size_t i = 0; i < count; ++i) {
-          guarded(paths[first + i], [&] { apply(state, *tables[i]); });
-          tables[i].reset();
+          guarded(paths[first + i], [&] { apply(state, tables[i]); });
+          tables[i].clear();
         }
         first += count;
       }
     });
   }
+  using batches = std::vector<shared<const imported_batch>>;
   template <class Work>
   static void guarded(const std::string& path, Work&& work) {
     in_json_file(path, "the checkpoint is not as Delta writes it: ", work);
   }
-  [[nodiscard]] static std::shared_ptr<arrow::Table> rows_of(session_view session, object_id object) {
-    std::shared_ptr<arrow::Table> table;
-    const parquet_memory unused(0);
-    read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
-      parquet::arrow::FileReaderBuilder builder;
-      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
-      std::unique_ptr<parquet::arrow::FileReader> reader;
-      ARROW_RETURN_NOT_OK(builder.Build(&reader));
-      return read_whole(*reader, table);
-    });
-    return table;
+  [[nodiscard]] static batches rows_of(session_view session, object_id object) {
+    batches made;
+    read_parquet_batches(
+        session, object,
+        [](const parquet::SchemaDescriptor& schema, const auto&) { return columns_of(schema); },
+        [&](shared<const imported_batch> one) { made.push_back(std::move(one)); });
+    return made;
   }
-  static void apply(delta_state& state, const arrow::Table& table) {
-    for (int column = 0; column < table.num_columns(); ++column) {
-      const std::string& name = table.field(column)->name();
-      for (const std::shared_ptr<arrow::Array>& values : table.column(column)->chunks())
-        for (std::int64_t row = 0; row < values->length(); ++row)
-          if (!values->IsNull(row)) state.apply({{name, delta_value(*values, row)}});
-    }
+  static void apply(delta_state& state, const batches& rows) {
+    const std::size_t columns = rows.empty() ? 0 : rows.front()->root.children.size();
+    for (std::size_t column = 0; column < columns; ++column)
+      for (const shared<const imported_batch>& batch : rows)
+        for (std::uint64_t row = 0; row < batch->root.length; ++row) {
+          const arrow_column& values = batch->root.children[column];
+          if (!values.null_at(row)) state.apply({{values.type->name, delta_value(arrow_cell(values, row))}});
+        }
   }
 
   static constexpr std::uint64_t max_bytes = 1_GiB;
@@ -339,14 +311,8 @@ class delta_log {
   std::map<std::uint64_t, checkpoint> checkpoints_;
 };
 
-/// A version of a table: its files, and what the table says of them.
-struct delta_snapshot {
-  std::vector<std::string> paths;
-  table_facts table;
-};
-
 /// `names`: of the files in the log of the table in a folder.
-[[nodiscard]] inline delta_snapshot read_delta(const std::string& folder, std::span<const std::string> names,
+[[nodiscard]] inline table_snapshot read_delta(const std::string& folder, std::span<const std::string> names,
                                                const table_objects& objects,
                                                std::optional<std::uint64_t> version,
                                                std::optional<std::int64_t> timestamp) {
@@ -395,13 +361,13 @@ struct delta_options {
                                                        const delta_options& options = {}) {
   const std::string folder = detail::files::local_path(detail::name_of_uri(path));
   const detail::table_objects objects{file(std::vector<std::string>())};
-  detail::delta_snapshot found = detail::read_delta(folder, detail::delta_log_files(folder), objects,
+  detail::table_snapshot found = detail::read_delta(folder, detail::delta_log_files(folder), objects,
                                                     options.version, options.timestamp);
   return {mapped_file(std::move(found.paths)), options.files, &found.table};
 }
 template <renaming_storage Storage>
 [[nodiscard]] parquet_source<Storage> delta(const Storage& log, const delta_options& options = {}) {
-  detail::delta_snapshot found =
+  detail::table_snapshot found =
       detail::read_delta(detail::delta_folder(log.names()), log.names(), detail::table_objects(log),
                          options.version, options.timestamp);
   return {log.with_names(std::move(found.paths)), options.files, &found.table};

@@ -114,5 +114,3 @@ template <derived_value T>
 }
 
 }  // namespace penstock::inline v0_1
-
-namespace penstock::inline v0_1::detail {}  // namespace penstock::inline v0_1::detail

@@ -48,7 +48,7 @@ class energon_reader {
         excluded.insert(std::move(name));
       }
     }
-    const yaml_node& parts = member(split, "split_parts", yaml_node::kind::map, "a map");
+    const yaml_node& parts = map_at(split, "split_parts");
     const yaml_node* const wanted = parts.find(part);
     if (wanted == nullptr) {
       std::string known;
@@ -85,7 +85,7 @@ class energon_reader {
 
   [[nodiscard]] std::unordered_map<std::string, std::uint64_t> shard_counts() {
     const yaml_node info = first_of(".info.json", ".info.yaml");
-    const yaml_node& all = member(info, "shard_counts", yaml_node::kind::map, "a map");
+    const yaml_node& all = map_at(info, "shard_counts");
     std::unordered_map<std::string, std::uint64_t> counts;
     for (std::size_t i = 0; i < all.keys.size(); ++i) {
       const std::string& text = all.items[i].text;
@@ -94,16 +94,12 @@ class energon_reader {
       if (all.items[i].what != yaml_node::kind::text || code != std::errc{} ||
           end != text.data() + text.size())
         fail(all.items[i], "has no number of samples for the shard '" + all.keys[i] + "'");
-      check_name(all.items[i], all.keys[i]);
+      // A description must not lead us to files outside its folder.
+      if (!stays_in_folder(all.keys[i]))
+        fail(all.items[i], "names a shard outside the dataset's folder: '" + all.keys[i] + "'");
       counts.emplace(all.keys[i], count);
     }
     return counts;
-  }
-
-  /// Shards lie in the folder: a description must not lead us to files outside it.
-  void check_name(const yaml_node& at, std::string_view name) const {
-    if (!stays_in_folder(name))
-      fail(at, "names a shard outside the dataset's folder: '" + std::string(name) + "'");
   }
 
   /// The texts of a list with their braces expanded: at most `maximum` names and 64 MiB in total, counted
@@ -132,11 +128,10 @@ class energon_reader {
     return made;
   }
 
-  [[nodiscard]] const yaml_node& member(const yaml_node& map, const char* key, yaml_node::kind kind,
-                                        const char* wanted) const {
+  [[nodiscard]] const yaml_node& map_at(const yaml_node& map, const char* key) const {
     const yaml_node* const found = map.find(key);
-    if (found == nullptr || found->what != kind)
-      fail(map, std::string("has no '") + key + "' that is " + wanted);
+    if (found == nullptr || found->what != yaml_node::kind::map)
+      fail(map, std::string("has no '") + key + "' that is a map");
     return *found;
   }
 

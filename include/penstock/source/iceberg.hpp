@@ -59,9 +59,8 @@ struct iceberg_options {
                                                          const iceberg_options& options = {}) {
   const std::string path = detail::files::local_path(detail::name_of_uri(given));
   const detail::table_objects objects{file(std::vector<std::string>())};
-  detail::iceberg_snapshot found =
-      detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,
-                           {options.snapshot, options.timestamp, options.ref});
+  detail::table_snapshot found = detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,
+                                                      {options.snapshot, options.timestamp, options.ref});
   return {mapped_file(std::move(found.paths)), options.files, &found.table};
 }
 template <renaming_storage Storage>
@@ -69,8 +68,8 @@ template <renaming_storage Storage>
   const detail::table_objects objects(metadata);
   detail::iceberg_place where = detail::iceberg_place_of(metadata.names(), objects);
   const std::string called = where.folder;
-  detail::iceberg_snapshot found = detail::read_iceberg(called, std::move(where), objects,
-                                                        {options.snapshot, options.timestamp, options.ref});
+  detail::table_snapshot found = detail::read_iceberg(called, std::move(where), objects,
+                                                      {options.snapshot, options.timestamp, options.ref});
   return {metadata.with_names(std::move(found.paths)), options.files, &found.table};
 }
 

@@ -61,40 +61,38 @@ struct idx_file {
   }
 };
 
-/// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
-/// them exactly.
+/// An IDX file of `size` bytes whose numbers have this code and size, by its header, with which `all` begins;
+/// throws `errc::format` unless the header matches them exactly.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] inline idx_file parse_idx(buffer bytes, std::string path, unsigned code,
-                                        std::size_t number_bytes) {
-  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+[[nodiscard]] inline idx_file idx_layout(bytes_view all, std::uint64_t size, unsigned code,
+                                         std::size_t number_bytes) {
+  const auto refuse = [](std::initializer_list<piece> what, std::uint64_t offset) {
+    throw error(errc::format, what).at_offset(offset);
   };
-  const bytes_view all = bytes.view();
   const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
   if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
-    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
+    refuse({"the file is compressed with gzip: read it with idx_gz, of penstock::gzip"}, 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
-    throw not_a("an IDX file", all, {"it does not begin with two zeros"}).in_file(path);
+    throw not_a("an IDX file", all, {"it does not begin with two zeros"});
   if (octet(2) != code) {
     constexpr char hex[] = "0123456789abcdef";
     const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
-    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(code) +
-                   " was asked for; see idx<T>",
-               2);
+    refuse({"the IDX file holds numbers of type ", two(octet(2)), ", but ", two(code),
+            " was asked for; see idx<T>"},
+           2);
   }
   const std::size_t rank = octet(3);
   if (rank == 0 || rank > extents::max_rank)
-    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
-                   std::to_string(extents::max_rank) + " are supported",
-               3);
-  const std::size_t first = 4 + 4 * rank;
-  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
+    refuse({"the IDX header says ", rank, " dimensions, and from 1 to ", extents::max_rank, " are supported"},
+           3);
+  idx_file file;
+  file.first = 4 + 4 * rank;
+  if (all.size() < file.first) refuse({"the IDX file ends within its header"}, all.size());
   // saturates above the size of any file: the product of eight 32-bit lengths may exceed 64 bits
   const auto times = [](std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t maximum = std::uint64_t{1} << 63;
     return b != 0 && a > maximum / b ? maximum : a * b;
   };
-  idx_file file;
   file.rows = idx_number<std::uint32_t>(all.data() + 4);
   std::uint64_t row_bytes = number_bytes;
   for (std::size_t i = 1; i < rank; ++i) {
@@ -102,22 +100,21 @@ struct idx_file {
     file.row.push_back(length);
     row_bytes = times(row_bytes, length);
   }
-  const std::uint64_t expected = times(row_bytes, file.rows);
-  const std::uint64_t present = all.size() - first;
-  if (expected != present)
-    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
-                   ", but " + std::to_string(present) + " bytes follow it",
-               first);
-  file.first = first;
+  if (const std::uint64_t present = size - file.first; times(row_bytes, file.rows) != present)
+    refuse({"the IDX header says ", file.rows, " rows of shape ", to_string(file.row), ", but ", present,
+            " bytes follow it"},
+           file.first);
   file.row_bytes = detail::to_size(row_bytes);
-  file.bytes = std::move(bytes);
-  file.path = std::move(path);
   return file;
 }
 
 template <class T>
 [[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
-  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
+  idx_file file =
+      in_file(path, [&] { return idx_layout(bytes.view(), bytes.size(), idx_code<T>, sizeof(T)); });
+  file.bytes = std::move(bytes);
+  file.path = std::move(path);
+  return file;
 }
 
 }  // namespace detail

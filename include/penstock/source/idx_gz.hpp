@@ -93,8 +93,7 @@ template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
 /// `limit`. The types are as for `idx_format`.
 template <idx_value... Ts>
 struct idx_gz_format {
-  using types = typename detail::number_types<pack<std::uint8_t>, Ts...>::type;
-  using sources = typename detail::sources_of_types<types, detail::idx_source_of, void>::type;
+  using types = detail::number_types<pack<std::uint8_t>, Ts...>;
   static constexpr std::string_view name = "idx_gz";
 
   std::uint64_t limit = 1_GiB;
@@ -103,13 +102,13 @@ struct idx_gz_format {
     return there.is_storage() ? format_fit::none
                               : there.fit_of([this](const listed_files& some) { return is_idx_gz(some); });
   }
-  [[nodiscard]] sources open(const dataset_listing& there) const {
+  [[nodiscard]] auto open(const dataset_listing& there) const {
     const std::vector<std::string> paths =
         there.paths_of([this](const listed_files& some) { return is_idx_gz(some); });
     if (paths.size() != 1) detail::several_idx_files(there);
     const buffer whole = detail::read_gzip_file(paths.front(), limit);
     const auto code = std::to_integer<unsigned>(whole.view()[2]);
-    return detail::source_of_type<sources>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, "numbers of code " + std::to_string(code)},
         [&]<class T>() { return detail::idx_code<T> == code; },
         [&]<class T>() { return idx_gz<T>(paths.front(), limit); });

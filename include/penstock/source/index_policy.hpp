@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/bytes.hpp>
+
+#include <string>
 
 namespace penstock::inline v0_1 {
 
@@ -129,5 +131,33 @@ inline constexpr own_index_policy index_policy::require{detail::own_index_use::r
 ///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
 ///                       shard at all is refused
 enum class on_damaged_shard { refuse, take_what_is_there };
+
+/// Options of `webdataset`.
+struct webdataset_options {
+  index_policy index = index_policy::cache;
+  /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
+  std::size_t threads = 0;
+  /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
+  /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
+  bool require_end = false;
+  /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
+  /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
+  std::uint64_t extension_limit = 1_MiB;
+  /// The folder for indexes that are not kept beside their shards; empty: the user's cache folder. See
+  /// `index_policy`.
+  std::string index_folder = {};
+  /// Where reads have latency, a missing index is built by reads of up to 4 MiB as long as headers are at
+  /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
+  /// one.
+  std::uint64_t scan_gap = 256_KiB;
+  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
+  /// what a shard has, nor for `require`, since no index is kept of such a shard.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
+  /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
+  /// index is made again if it was made with another choice.
+  bool skip_apple_double = true;
+};
+
+inline detail::index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
 
 }  // namespace penstock::inline v0_1

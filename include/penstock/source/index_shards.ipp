@@ -29,15 +29,14 @@ PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_
 
 PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
                                          bool latent, const index_shards_options& options, index_sink sink) {
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  known_shards::check_any(where.names.size());
   if (where.local)
     throw error(errc::argument,
                 "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
-  const known_shards set({.policy = options.index,
-                          .extension_limit = options.extension_limit,
-                          .scan_gap = options.scan_gap,
-                          .kind = &tar_shards()},
-                         latent, &shards_in_store);
+  const known_shards set(
+      {{.index = options.index, .extension_limit = options.extension_limit, .scan_gap = options.scan_gap},
+       &tar_shards()},
+      latent, &shards_in_store);
   const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
   indexed_shards done;
   std::mutex one_at_a_time;

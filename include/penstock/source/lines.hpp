@@ -147,12 +147,12 @@ template <storage Storage>
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern))))};
+  return {{options}, mapped_file(detail::data_paths(detail::data_kind::lines, pattern))};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which))};
+  return {{options}, mapped_file(detail::data_paths(detail::data_kind::lines, pattern, &which))};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
   return {{options}, std::move(paths).files()};

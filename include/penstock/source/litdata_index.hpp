@@ -60,8 +60,8 @@ class litdata_json {
       chunk.name = text_at(one, "filename");
       if (chunk.name.empty() || !stays_in_folder(chunk.name) || chunk.name.find("://") != std::string::npos)
         fail("the index names a chunk outside its folder, or none: '" + chunk.name.substr(0, 80) + "'");
-      chunk.bytes = number(one, "chunk_bytes");
-      chunk.samples = number(one, "chunk_size");
+      chunk.bytes = count_at(one, "chunk_bytes", "a chunk");
+      chunk.samples = count_at(one, "chunk_size", "a chunk");
       chunk.compression = compression;
       chunk.content = content;
       // A compressed chunk is called chunk-0-0.zstd.bin where the plain one is chunk-0-0.bin.
@@ -196,11 +196,6 @@ class litdata_json {
     if (!object.contains(key) || object[key].is_null()) return {};
     if (!object[key].is_string()) fail(std::string("'") + key + "' is not a text");
     return object[key].get<std::string>();
-  }
-  [[nodiscard]] static std::uint64_t number(const nlohmann::json& object, const char* key) {
-    if (!object.contains(key) || !object[key].is_number_unsigned())
-      fail(std::string("a chunk has no '") + key + "' that is a number");
-    return object[key].get<std::uint64_t>();
   }
 };
 

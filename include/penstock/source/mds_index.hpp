@@ -72,9 +72,7 @@ class mds_json {
     return object[key];
   }
   [[nodiscard]] static std::uint64_t number(const nlohmann::json& object, const char* key) {
-    if (!object.contains(key) || !object[key].is_number_unsigned())
-      fail(std::string("a shard has no '") + key + "' that is a number");
-    return object[key].get<std::uint64_t>();
+    return count_at(object, key, "a shard");
   }
   [[nodiscard]] static std::string name_of(const nlohmann::json& file) {
     if (!file.is_object() || !file.contains("basename") || !file["basename"].is_string())
@@ -153,10 +151,8 @@ template <storage Storage>
   return detail::in_file(where.names()[0], [&] {
     const std::uint64_t size = session.size(0);
     detail::check_index_size(size);
-    buffer room;
-    room.resize_for_overwrite(detail::to_size(size));
-    session.read(0, 0, room.span());
-    return detail::mds_json::index(text_of(room.view()));
+    const object_bytes text = session_view(session).range(0, 0, size);
+    return detail::mds_json::index(text_of(text));
   });
 }
 

@@ -72,25 +72,22 @@ class mix_source
 namespace mistakes {
 
 struct mix_without_weights : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
 struct mix_list_and_more : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
 struct mix_option_twice : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and "
                   "one of them is there twice; write one");
   }
@@ -135,7 +132,7 @@ struct mix_fn {
   template <class Rule, class... Args>
   [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      mistakes::mix_without_weights::explain<Rule>();
+      mistakes::mix_without_weights::explain(std::type_identity<Rule>{});
       return ill_formed{};
     } else {
       return unless_wrong<typename wrong_mix<Args...>::type>(
@@ -144,7 +141,7 @@ struct mix_fn {
                 join_all(plan_unless<is_mixing_option<std::remove_cvref_t<decltype(given)>>>(given)...);
             using facts = elements_of<std::remove_const_t<decltype(plans)>>;
             if constexpr (!facts::same) {
-              mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+              mistakes::elements_differ::explain(arrives_here<typename facts::type>{});
               return ill_formed{};
             } else {
               return make(joined(plans), rule, given...);
@@ -157,7 +154,7 @@ struct mix_fn {
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      mistakes::mix_without_weights::explain<Rule>();
+      mistakes::mix_without_weights::explain(std::type_identity<Rule>{});
       return ill_formed{};
     } else {
       return unless_wrong<typename wrong_list_mix<T, Options...>::type>(

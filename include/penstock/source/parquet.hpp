@@ -119,12 +119,12 @@ template <storage Storage>
 }
 template <detail::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, parquet_options options = {}) {
-  return {mapped_file(detail::parquet_paths(detail::to_pattern(pattern))), options};
+  return {mapped_file(detail::data_paths(detail::data_kind::parquet, pattern)), options};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, const named_split& which,
                                                   parquet_options options = {}) {
-  return {mapped_file(detail::parquet_paths(detail::to_pattern(pattern), &which)), options};
+  return {mapped_file(detail::data_paths(detail::data_kind::parquet, pattern, &which)), options};
 }
 /// From a list of paths, in which braces are not expanded.
 [[nodiscard]] inline parquet_source<mapped_file> parquet(std::vector<std::string> paths,

@@ -125,16 +125,7 @@ struct no_format {
   [[nodiscard]] static index read_index(session_view, object_id) { return {}; }
 };
 template <class F>
-struct checked_format {
-  using type = no_format;
-};
-template <class F>
-  requires(own_layout<F> || record_format<F>)
-struct checked_format<F> {
-  using type = F;
-};
-template <class F>
-using format_or_none = typename checked_format<F>::type;
+using format_or_none = std::conditional_t<own_layout<F> || record_format<F>, F, no_format>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

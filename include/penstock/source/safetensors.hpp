@@ -233,14 +233,10 @@ template <class T, std::uint64_t... Lengths>
 
 namespace detail {
 
-template <class T, class Storage>
-using safetensors_source_of = safetensors_row_source<T, Storage>;
-
 /// Whether some files begin as safetensors do: with the length of a header that is JSON.
 [[nodiscard]] inline bool is_safetensors(const listed_files& some) {
   if (some.head.size() < 10) return false;
-  std::uint64_t length = 0;
-  for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(some.head[i]);
+  const auto length = load_little<std::uint64_t>(bytes_of(some.head).data());
   return length >= 2 && length <= some.size - 8 && some.head[8] == '{' &&
          (some.head[9] == '"' || some.head[9] == '}' || some.head[9] == ' ');
 }
@@ -264,10 +260,7 @@ using safetensors_source_of = safetensors_row_source<T, Storage>;
 /// any, `std::uint8_t`, `std::int16_t`, `std::int32_t`, `std::int64_t`, `float` or `double`.
 template <class... Ts>
 struct safetensors_rows_format {
-  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
-  template <storage Storage>
-  using stored_sources =
-      typename detail::sources_of_types<types, detail::safetensors_source_of, Storage>::type;
+  using types = detail::number_types<detail::common_numbers, Ts...>;
   static constexpr std::string_view name = "safetensors_rows";
 
   std::string tensor = {};
@@ -275,11 +268,11 @@ struct safetensors_rows_format {
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
     return there.fit_of(&detail::is_safetensors);
   }
-  [[nodiscard]] stored_sources<mapped_file> open(const dataset_listing& there) const {
+  [[nodiscard]] auto open(const dataset_listing& there) const {
     return open_in(mapped_file(there.paths_of(&detail::is_safetensors)), there);
   }
   template <storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+  [[nodiscard]] auto open_in(Storage where, const dataset_listing& there) const {
     auto session = where.connect();
     std::string chosen, dtype;
     detail::in_file(where.names()[0], [&] {
@@ -287,7 +280,7 @@ struct safetensors_rows_format {
       chosen = detail::chosen_tensor(header, tensor);
       dtype = detail::safetensors_tensor(header, chosen).dtype;
     });
-    return detail::source_of_type<stored_sources<Storage>>(
+    return detail::source_of_type(
         std::type_identity<types>{}, {&there, name, dtype},
         [&]<class T>() { return safetensors_dtype<T> == dtype; },
         [&]<class T>() { return safetensors_rows<T>(std::move(where), chosen); });

@@ -55,7 +55,8 @@ class tar_archive {
     for (const tar_member& m : members) {
       path_.assign(key).append(".").append(m.suffix);
       header_.clear();
-      append_tar_headers(header_, path_, m.bytes.size(), options_);
+      append_tar_headers(header_, path_, m.bytes.size(),
+                         {options_.mode, options_.mtime, options_.owner, options_.group});
       const std::uint64_t begin = written_;
       put(header_.view(), sink);
       index_.add({path_, begin, written_, m.bytes.size(), false});

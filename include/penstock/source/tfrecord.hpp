@@ -133,9 +133,12 @@ struct tf_layout {
     if (options.index.foreign_ != nullptr)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; dali_index and energon_index are for tar shards");
-    return {options.index,           options.threads,      0,
-            options.scan_gap,        options.index_folder, &detail::tf_record_files(),
-            options.on_damaged_shard};
+    return {{.index = options.index,
+             .threads = options.threads,
+             .index_folder = options.index_folder,
+             .scan_gap = options.scan_gap,
+             .on_damaged_shard = options.on_damaged_shard},
+            &detail::tf_record_files()};
   }
 };
 
@@ -191,13 +194,14 @@ template <storage Storage>
 template <detail::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const tfrecord_options& options = {}) {
   const std::string path = detail::files::local_path(detail::to_pattern(pattern));
-  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::files_of(path),
+  return {detail::is_data_folder(path) ? file(detail::data_paths(detail::data_kind::tfrecord, path))
+                                       : detail::files_of(path),
           options};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const named_split& which,
                                              const tfrecord_options& options = {}) {
-  return {file(detail::tfrecord_paths(detail::to_pattern(pattern), &which)), options};
+  return {file(detail::data_paths(detail::data_kind::tfrecord, pattern, &which)), options};
 }
 [[nodiscard]] inline tfrecord_source<file> tfrecord(std::vector<std::string> paths,
                                                     const tfrecord_options& options = {}) {

@@ -45,16 +45,7 @@ class tf_stream_reader : public shard_sequence {
       : shard_sequence(std::move(set), unpack, objects, tf_record_streams()) {}
 
   [[nodiscard]] bool next(std::string& payload) {
-    return next_of([] {}, [&](const std::string&) { return read(payload); }, [this] { close_input(); });
-  }
-  void rewind() noexcept {
-    close_input();
-    rewind_shards();
-  }
-  void seek(source_mark place) {
-    rewind();
-    std::string passed;
-    seek_to(place, [&] { return next(passed); });
+    return next_of([] {}, [&](const std::string&) { return read(payload); }, [this] { close(); });
   }
 
  private:
@@ -67,7 +58,7 @@ class tf_stream_reader : public shard_sequence {
     std::array<std::byte, tf_header_size> head;
     if (const std::size_t got = input().read(head); got == 0) {
       input().drain();
-      close_input();
+      close();
       return false;
     } else if (got < head.size()) {
       if (begin == 0) refuse_begin(bytes_view(head).first(got));

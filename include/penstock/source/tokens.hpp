@@ -3,7 +3,7 @@
 
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/record_files.hpp>
-#include <penstock/source/rows/row_files.hpp>
+#include <penstock/source/rows/row_source.hpp>
 #include <penstock/source/rows/token_files.hpp>
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>

@@ -5,6 +5,7 @@
 #error "penstock/source/unpacked_npz.hpp needs zlib: link penstock::zlib"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/codec/layouts/zip_archive.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/unpacked.hpp>
@@ -108,12 +109,10 @@ class npz_copy {
   }
   template <class Put>
   static void inflate(const zip_entry& member, bytes_view packed, Put&& put) {
-    struct stream : z_stream {
+    struct stream : z_stream, unmovable {
       stream() : z_stream{} {
         if (::inflateInit2(this, -15) != Z_OK) throw std::bad_alloc();
       }
-      stream(const stream&) = delete;
-      stream& operator=(const stream&) = delete;
       ~stream() { ::inflateEnd(this); }
     } z;
     buffer room(piece);

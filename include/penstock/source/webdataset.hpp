@@ -15,52 +15,16 @@
 
 namespace penstock::inline v0_1 {
 
-/// Options of `webdataset`.
-struct webdataset_options {
-  index_policy index = index_policy::cache;
-  /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
-  std::size_t threads = 0;
-  /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
-  /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
-  bool require_end = false;
-  /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
-  /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
-  std::uint64_t extension_limit = 1_MiB;
-  /// The folder for indexes that are not kept beside their shards; empty: the user's cache folder. See
-  /// `index_policy`.
-  std::string index_folder = {};
-  /// Where reads have latency, a missing index is built by reads of up to 4 MiB as long as headers are at
-  /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
-  /// one.
-  std::uint64_t scan_gap = 256_KiB;
-  /// What to do with a shard that is cut off or damaged. Not for `dali_index` and `energon_index`, which say
-  /// what a shard has, nor for `require`, since no index is kept of such a shard.
-  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
-  /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
-  /// index is made again if it was made with another choice.
-  bool skip_apple_double = true;
-};
-
 namespace detail {
-
-inline index_choice::operator webdataset_options() const { return {.index = index_policy(*this)}; }
 
 template <storage Storage>
 [[nodiscard]] index_rules rules_of_tar(const webdataset_options& options) {
-  const shard_kind* kind = nullptr;
   if constexpr (may_be_stored<Storage>)
-    kind = &tar_shards();
+    return {options, &tar_shards()};
   else
-    kind = &local_tar_shards();
-  return {options.index,
-          options.threads,
-          options.extension_limit,
-          options.scan_gap,
-          options.index_folder,
-          kind,
-          options.on_damaged_shard,
-          options.skip_apple_double};
+    return {options, &local_tar_shards()};
 }
+
 /// The shards of a storage, or, with one more argument, those listed in a manifest.
 template <storage Storage, std::same_as<manifest>... Known>
 [[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,

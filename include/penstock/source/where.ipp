@@ -8,7 +8,6 @@
 #include <penstock/core/half.hpp>
 
 #include <algorithm>
-#include <charconv>
 
 namespace penstock::inline v0_1 {
 
@@ -19,9 +18,7 @@ PENSTOCK_INLINE std::string column_constant::spelled() const {
     case kind::whole:
       return negative_ ? std::to_string(static_cast<std::int64_t>(bits_)) : std::to_string(bits_);
     case kind::real: {
-      char digits[32];
-      const auto end = std::to_chars(digits, digits + sizeof(digits), real_).ptr;
-      std::string made(digits, end);
+      std::string made = detail::number_text(real_);
       if (made.find_first_of(".en") == std::string::npos) made += ".0";
       return made;
     }

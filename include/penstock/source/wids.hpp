@@ -85,9 +85,9 @@ class wids_reader {
     return object[key].get<std::string>();
   }
   [[nodiscard]] std::uint64_t number(const nlohmann::json& object, const char* key) const {
-    if (!object.contains(key) || !object[key].is_number_unsigned())
-      fail("the shard '" + text(object, "url").substr(0, 80) + "' has no '" + key + "' that is a number");
-    return object[key].get<std::uint64_t>();
+    return in_file(path_, [&] {
+      return count_at(object, key, "the shard '" + text(object, "url").substr(0, 80) + "'");
+    });
   }
 
   void list(const nlohmann::json& all, std::string base, wids_listing& found) const {

@@ -8,25 +8,22 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct zip_needs_names : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: zip joins records, and one of these elements has no field names; give one "
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
 struct zip_same_field : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: zip joins the fields of all its sources in one record, and two of them have "
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
 struct zip_name_count : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: zip<...> takes one name for each source, or none where all elements are "
                   "records");
   }
@@ -206,14 +203,14 @@ namespace detail {
 template <class Names, class... Plans>
 [[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
   if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
-    mistakes::zip_name_count::explain<Names>();
+    mistakes::zip_name_count::explain(std::type_identity<Names>{});
     return ill_formed{};
   } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
-    mistakes::zip_needs_names::explain<
-        arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    mistakes::zip_needs_names::explain(
+        arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>{});
     return ill_formed{};
   } else if constexpr (!zipped_record_of<Names, Plans...>::differ) {
-    mistakes::zip_same_field::explain<Names>();
+    mistakes::zip_same_field::explain(std::type_identity<Names>{});
     return ill_formed{};
   } else {
     return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);

@@ -5,7 +5,6 @@
 #include <penstock/core/pipe.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <concepts>
 #include <optional>
 #include <utility>
@@ -13,17 +12,15 @@
 namespace penstock::inline v0_1::mistakes {
 
 struct two_bad_samples : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of "
                   "them");
   }
 };
 struct replace_on_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: bad_samples::replace draws another sample, and this source can only be read "
                   "forward; write bad_samples::skip(n), or use a source with an index");
   }
@@ -44,12 +41,8 @@ struct fraction {
                                    " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
           .in_stage("bad_samples");
   }
-  /// The shortest decimal that reads back as the same value.
   [[nodiscard]] std::string describe() const {
-    char digits[32];
-    return detail::text({"fraction(",
-                         std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
-                         ")"});
+    return detail::text({"fraction(", detail::number_text(value), ")"});
   }
 };
 

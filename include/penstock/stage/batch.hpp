@@ -16,86 +16,76 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct two_batches : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
                   "size you want");
   }
 };
 struct batch_after_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
                   "batch(n) | pin_and_copy");
   }
 };
 struct discovered_without_collate : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch cannot stack values whose length is known only after decoding; write "
                   "batch(n, ragged) or batch(n, pad_to_longest)");
   }
 };
 struct open_sample_in_batch : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
                   "decode<field<...>> before it");
   }
 };
 struct not_batchable : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and what arrives here is "
         "none of them; write map(f) before it. This error names its type, in arrives_here<...>");
   }
 };
 
 struct eight_lengths : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch adds a dimension in front of an array, and this one already has eight, "
                   "the maximum; give it fewer in a map(f) before batch");
   }
 };
 struct channels_first_of_other : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: channels_first is for arrays of (height, width, channels), and a field that it applies "
         "to has another number of dimensions; write collate<\"image\">(channels_first) for the "
         "field that has them");
   }
 };
 struct pitched_scalar : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: pitched lays out the rows of arrays, and a field that it applies to is a single "
                   "value; write collate<\"image\">(pitched<64>) for the field that has rows");
   }
 };
 
 struct padded_scalar : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: pad_to_largest pads arrays, and a field that it is given to is a single value; "
                   "write collate<\"image\">(pad_to_largest) for the field that has images");
   }
 };
 struct fill_of_other_type : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: pad_to_largest_with<value> fills with a value that the numbers of a field "
                   "cannot hold; write one that they can, as pad_to_largest_with<255> for bytes");
   }
@@ -259,10 +249,7 @@ struct batch_stage : detail::collating<Policies...> {
   }
 
   [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add("batch", at_end);
-  }
+  void fingerprint(auto& h) const { h.add("batch", at_end); }
 };
 
 namespace detail {
@@ -281,10 +268,7 @@ struct batch_builder {
   [[nodiscard]] auto done() const { return batch_stage<Policies...>{{}, size, at_end, global}; }
 };
 
-template <class Builder>
-auto build_batch(Builder builder) {
-  return builder.done();
-}
+auto build_batch(auto builder) { return builder.done(); }
 template <class Builder, class Option, class... Rest>
 auto build_batch(Builder builder, Option option, Rest... rest) {
   return build_batch(builder.with(option), rest...);

@@ -16,9 +16,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct batch_by_without_positions : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch_by cuts an epoch before samples are read, and after filter, unbatch, "
                   "shuffle_buffer or a source that is read forward it is unknown which samples come; choose "
                   "samples with "
@@ -27,10 +26,9 @@ struct batch_by_without_positions : about_expression {
 };
 
 struct batch_by_without_numbers : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: batch_by looks up costs by sample number, and the numbers of mix, or of joined sources "
         "with orders, change from epoch to epoch; write batch(n)");
   }
@@ -95,8 +93,7 @@ struct batch_by_stage : detail::collating<Policies...> {
     return rule.make(orders, in);
   }
   [[nodiscard]] std::string describe() const { return rule.describe(); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name);
     rule.fingerprint(h);
   }

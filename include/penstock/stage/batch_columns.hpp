@@ -111,7 +111,8 @@ template <fixed_string Name, any_batch_columns C>
   using views = typename std::remove_cvref_t<C>::views_type;
   constexpr bool found = has_field<views, name_of<Name>>;
   if constexpr (!found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<views>::type>{});
   if constexpr (found)
     return columns.template field<views::template index_of<name_of<Name>>>();
   else

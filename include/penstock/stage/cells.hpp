@@ -15,10 +15,9 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct cells_need_columns : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: cells() reads rows of parquet, delta, iceberg, arrow_ipc and arrow_stream, straight "
         "from the source; other samples have no columns");
   }

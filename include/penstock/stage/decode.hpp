@@ -14,42 +14,37 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct decode_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, "
                   "...> for some fields");
   }
 };
 struct codec_wants_bytes : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a codec needs bytes and gets a value that is already decoded; remove one "
                   "decode, or use map(f)");
   }
 };
 struct decode_which_field : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: decode<Codec> on a record with several fields of bytes; say which, as in "
                   "decode<field<\"name\", Codec>>");
   }
 };
 struct number_is_no_codec : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: decode<...> was given a type that is no codec but of a value; write integer_as<int> "
         "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
   }
 };
 struct not_a_codec : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: decode<...> was given a type that is not a codec; a codec has decode(bytes, "
                   "scratch) const and codec_name");
   }
@@ -64,10 +59,9 @@ concept is_defined = requires { sizeof(T); };
 /// In the place of a codec that is only declared.
 template <class T>
 struct declared_codec : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: the header of a codec is not included; this error names it in declared_codec<...>: write "
         "#include <penstock/codec/jpeg.hpp> for jpeg, <penstock/codec/zstd.hpp> for zstd and so on, and link "
         "its component, as penstock::jpeg");
@@ -246,8 +240,7 @@ struct decode_stage {
       by_name && (detail::codec_of_runs<detail::codec_in<Codecs>> && ...);
   /// Calls `sink` with a record of value runs, that of `first` and of the samples behind it in memory;
   /// returns what it returns, or false if there is no such run for each member.
-  template <class Sample, class Sink>
-  [[nodiscard]] bool apply_run(const Sample& first, Sink&& sink) const {
+  [[nodiscard]] bool apply_run(const auto& first, auto&& sink) const {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       const record<basic_field<detail::name_in<Codecs>, decltype(run_of<Is>(first))>...> values(
           detail::made_by{}, [&] { return run_of<Is>(first); }...);

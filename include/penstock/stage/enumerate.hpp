@@ -12,9 +12,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct enumerate_after_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: enumerate gives a sample's position and stands after filter or unbatch; move "
                   "it before");
   }

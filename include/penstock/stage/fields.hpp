@@ -16,9 +16,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct fields_need_names : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: fields<...> chooses members by name, and what arrives here has no names; "
                   "drop it");
   }
@@ -136,8 +135,7 @@ std::size_t find_member(const S& sample) {
       .for_key(key);
 }
 
-template <open_sample S>
-[[noreturn, gnu::cold]] void throw_missing(const S& sample, std::string_view wanted) {
+[[noreturn, gnu::cold]] void throw_missing(const open_sample auto& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
   refuse_missing(wanted, has, sample.key());

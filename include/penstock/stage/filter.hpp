@@ -8,9 +8,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct predicate_not_bool : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: filter's function must return bool");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: filter's function must return bool");
   }
 };
 
@@ -44,8 +43,7 @@ struct filter_stage {
   static constexpr bool uses_random = detail::function_uses_random<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
-  template <class V, class Call>
-  constexpr bool keep(const V& value, const Call& c) const {
+  constexpr bool keep(const auto& value, const auto& c) const {
     return static_cast<bool>(detail::call_function(function, value, c));
   }
   template <class Context>

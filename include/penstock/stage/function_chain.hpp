@@ -72,8 +72,7 @@ class function_chain {
     return call_from<0, 0, false>(std::forward<V>(value), c);
   }
   /// Calls use(f) for each function.
-  template <class Use>
-  constexpr void each(const Use& use) const {
+  constexpr void each(const auto& use) const {
     std::apply([&use](const auto&... one) { (use(one), ...); }, functions_);
   }
 

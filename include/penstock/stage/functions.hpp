@@ -14,9 +14,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct mutable_function : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: the function would be shared by all workers and must be callable when const; "
                   "remove `mutable` and take random numbers from an rng& second parameter");
   }
@@ -24,27 +23,25 @@ struct mutable_function : about_expression {
 /// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
 struct wrong_type : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: this stage's function cannot be called with what arrives here: it gets Gets and "
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
 struct several_parameters : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a stage calls its function with one argument, the sample (and an rng& for random "
         "numbers), and this function has more parameters; take the fields of a record inside it: "
         "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
 struct returns_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: map's function returns nothing; return the value to pass on");
   }
 };
 

@@ -16,70 +16,62 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct keep_after_random : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory after a stage that draws random numbers, which would then be the "
                   "same in every epoch; move it before that stage");
   }
 };
 struct keep_after_enumerate : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
         "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
 struct keep_on_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory over a source that can only be read forward, which reads every "
                   "sample whether it is kept or not; use a source with an index");
   }
 };
 struct keep_after_unbatch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory after unbatch, which makes several samples of one; move it before "
         "unbatch");
   }
 };
 struct keep_over_mixed_epochs : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory behind a source whose samples have other numbers in each epoch, "
         "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
   }
 };
 struct keep_open_sample : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory of samples whose members are known only at run time; name those "
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
 struct keep_views : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: keep_in_memory of a value with views in it, such as "
                   "std::optional<std::string_view>, which would outlive what they refer to; make it of types "
                   "that own what they have, such as std::string");
   }
 };
 struct keep_without_limit : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: keep_in_memory is given the most bytes it may keep, as in keep_in_memory(8_GiB)");
   }
 };
@@ -160,7 +152,7 @@ struct keep_in_memory_stage {
 /// A mistake, which gets a sentence.
 template <class Never = void>
 [[nodiscard]] keep_in_memory_stage keep_in_memory() {
-  mistakes::keep_without_limit::explain<Never>();
+  mistakes::keep_without_limit::explain(std::type_identity<Never>{});
   return {};
 }
 

@@ -25,9 +25,8 @@ struct load_options {
 namespace mistakes {
 
 struct load_without_path : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: load<\"path\"> takes a record whose field of that name is a text; write "
                   "decode<field<\"path\", "
                   "text>, ...> in front of it");

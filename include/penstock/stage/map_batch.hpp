@@ -10,35 +10,31 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct map_batch_without_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: map_batch works on the columns of a batch; write batch(n) before it, or map(f) "
                   "for single samples");
   }
 };
 struct map_batch_after_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: map_batch after pin_and_copy, where batches have left the host; write "
                   "batch(n) | map_batch(f) | pin_and_copy");
   }
 };
 struct wrong_argument_of_map_batch : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: map_batch's function cannot be called with the columns of a batch; write it "
                   "[](auto& columns) or [](auto& columns, rng& random), and take get<\"name\">(columns), or "
                   "columns.values() if samples are not records");
   }
 };
 struct returns_no_columns : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: map_batch's function returns something that cannot be columns of a batch; return "
         "nothing if it changes values in place, otherwise an array of numbers or a record of arrays: a "
         "vector, a std::array, a span, a tensor_view or an array expression");

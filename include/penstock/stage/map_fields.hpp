@@ -11,29 +11,26 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct places_unknown : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: a map of an image and its masks, boxes or points has a function that does not say "
         "what becomes of places in the image; write it in a map<\"jpg\">(f) of its own, or give it "
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
 struct places_without_image : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: the first field of a map with masks, boxes or points is their image, and this one "
         "is none; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode");
   }
 };
 
 struct map_without_function : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: a map of several fields has no function; write it before the key, as in "
                   "map<\"left\", \"right\">(f, key(\"a\"))");
   }

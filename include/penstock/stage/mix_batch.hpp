@@ -132,8 +132,7 @@ struct mixed_slots {
   }
   [[nodiscard]] bool holds(std::size_t i) const noexcept { return valid.empty() || valid[i] != 0; }
   /// Calls `each(slot, its partner)`, or `without(slot)` for a slot without a sample.
-  template <class Each, class Without>
-  void for_each(Each&& each, Without&& without) const {
+  void for_each(auto&& each, auto&& without) const {
     std::size_t before = size;
     while (before != 0 && !holds(before - 1)) --before;
     for (std::size_t i = 0; i < size; ++i) {

@@ -19,49 +19,43 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct on_device_before_copy : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device works on batches that are on a device, and these are not there yet; "
                   "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
   }
 };
 struct on_device_of_host : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device needs a device that computes, and pin_and_copy names none; write "
                   "pin_and_copy(cuda{}), or map(f) before batch");
   }
 };
 struct on_device_of_field_twice : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: two on_device stages work on one field; write all operations in one, in "
                   "order: on_device<\"jpg\">(f, g)");
   }
 };
 struct on_device_of_whole_record : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device without a name is for samples that are no records, and these are; "
                   "write on_device<\"jpg\">(f)");
   }
 };
 struct on_device_draws_after_unbatch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device cannot draw random numbers after unbatch, because rows of a batch do "
                   "not know which piece of a sample they are; write map(f) between unbatch and batch");
   }
 };
 struct not_a_device_operation : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: on_device is given something that is no operation of a device for this column; "
                   "write #include <penstock/device/image/operations.hpp> for those on images, or give your "
                   "type the members that device_operation lists in <penstock/device/concepts.hpp>");
@@ -74,10 +68,7 @@ namespace detail {
 
 template <class Family>
 struct joined_operations {
-  template <class Op>
-  static constexpr auto join(const Op& op) {
-    return op;
-  }
+  static constexpr auto join(const auto& op) { return op; }
 };
 template <class Family>
   requires(!std::is_void_v<Family>)
@@ -199,8 +190,7 @@ struct on_device_stage {
     return said;
   }
 
-  template <class Op>
-  static void add_description(std::string& said, [[maybe_unused]] const Op& op) {
+  static void add_description(std::string& said, [[maybe_unused]] const auto& op) {
     if constexpr (requires { op.describe(); }) said += detail::text({", ", op.describe()});
   }
 

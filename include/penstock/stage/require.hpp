@@ -11,9 +11,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct require_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
   }
 };

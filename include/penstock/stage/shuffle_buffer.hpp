@@ -11,24 +11,21 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct cursor_after_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
 struct cursor_after_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it "
                   "before them");
   }
 };
 struct lost_by_shuffle_buffer : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
                   "shard also elastic, over a forward source resumable); use shuffle(seed(7), window(w)), or "
                   "put shuffle_buffer before shard");
@@ -66,10 +63,7 @@ struct shuffle_buffer_stage {
   [[nodiscard]] std::string describe() const {
     return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add("shuffle_buffer", capacity, seed);
-  }
+  void fingerprint(auto& h) const { h.add("shuffle_buffer", capacity, seed); }
   template <class Context>
   static consteval auto diagnose() {
     constexpr auto facts = Context::facts;

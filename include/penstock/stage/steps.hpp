@@ -10,9 +10,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct steps_without_batch : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: steps(n) counts batches; write batch(b) before it");
   }
 };
 
@@ -30,10 +29,7 @@ struct steps_stage {
   std::uint64_t count = 0;
 
   [[nodiscard]] std::string describe() const { return detail::text({"steps(", count, ")"}); }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add("steps", count);
-  }
+  void fingerprint(auto& h) const { h.add("steps", count); }
   template <class Context>
   static consteval auto diagnose() {
     return mistakes::unless<Context::facts.batched, mistakes::steps_without_batch>{};

@@ -13,9 +13,8 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct not_expandable : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: unbatch needs a range, an array, or a record of these, and what arrives here is "
                   "none of them; this error names its type, in arrives_here<...>");
   }
@@ -34,8 +33,7 @@ concept rows = requires(const V& v, std::size_t i) {
 template <class V>
 using finished_value = std::remove_cvref_t<finished<V>>;
 
-template <class V>
-std::size_t row_count(const V& v) {
+std::size_t row_count(const auto& v) {
   if constexpr (requires { v.shape(); }) {
     if (v.shape().rank() == 0)
       throw error(errc::shape, "unbatch needs an array with at least one dimension, and got a scalar");

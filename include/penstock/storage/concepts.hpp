@@ -19,6 +19,19 @@
 /// by all workers of a run, and reads ranges of objects straight to where the caller wants them.
 namespace penstock::inline v0_1 {
 
+namespace detail {
+/// What `f` throws; null if that is nothing.
+template <class F>
+[[nodiscard]] std::exception_ptr thrown_by(F&& f) noexcept {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+}  // namespace detail
+
 /// The number of an object in a session: the place of its name in `storage.names()`.
 using object_id = std::uint32_t;
 
@@ -87,14 +100,11 @@ template <class S>
 ///                                   that names object and offset
 ///   traits                          `static constexpr session_traits`, unless the defaults hold
 /// A session may have more. Nobody calls these members but the functions in brackets, which do without them:
-///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws [`will_need`]
+///   will_need(id, offset, size)     a hint; never throws [`will_need`]
 ///   confirm(id)                     throws if bytes shown in place may not have been the object's [`confirm`]
-///   resident(id)                    whether an object's bytes are in memory, or seem to be, so that fetching them ahead
-///                                   would only make another copy; checks now and then, and otherwise costs almost
-///                                   nothing [`is_resident`]
-///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
-///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
-///                                   has both. After `version` or `expect`; sends nothing [`is_tagged`]
+///   resident(id)                    whether it is in memory: checks now and then, else costs almost nothing [`is_resident`]
+///   tagged(id)                      whether equal versions have equal bytes: called after `version` or `expect`, sends
+///                                   nothing [`is_tagged`]
 ///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
 ///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
 ///                                   nothing [`expect_version`]
@@ -195,7 +205,8 @@ void will_need(S& session, object_id id, std::uint64_t offset, std::uint64_t siz
   if constexpr (requires { session.will_need(id, offset, size); }) session.will_need(id, offset, size);
 }
 
-/// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
+/// Whether an object's bytes are in memory, or seem to be, so that fetching them ahead would only make
+/// another copy.
 template <storage_session S>
 [[nodiscard]] bool is_resident(S& session, object_id id) {
   if constexpr (requires { session.resident(id); })
@@ -204,7 +215,8 @@ template <storage_session S>
     return all_mapped<S>();
 }
 
-/// Whether an object's version is a tag of its bytes: if it is equal, so are they.
+/// Whether an object's version is a tag of its bytes: if it is equal, so are they, as with the ETags of
+/// object stores. A size and a time are no such tag: a file may be replaced by another one that has both.
 template <storage_session S>
 [[nodiscard]] bool is_tagged(const S& session, object_id id) {
   if constexpr (requires { session.tagged(id); })

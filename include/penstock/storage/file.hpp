@@ -187,21 +187,11 @@ class file {
       return (there.size() - 1) & ~(state_->page - 1);
     }
     void touch_last_page(const mapping& there, object_id id) const {
-      order_reads();
+      detail::order_reads();
       (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;
-    /// Orders the reads before this one ahead of those after it. On x86 the processor does that, and only the
-    /// compiler needs to be told; a fence would make the thread sanitizer warn.
-    static void order_reads() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-      std::atomic_signal_fence(std::memory_order_acquire);
-#else
-      std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-    }
-
     void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
     /// Counts a read with pread, and checks from time to time whether a mapping would be better.
     void think_again(object_id id, int opened) const;

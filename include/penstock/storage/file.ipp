@@ -95,7 +95,7 @@ PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id
   there.check_lost(path(id));
   const auto opened = state_->open_files.use(id);
   if (detail::files::version_of(opened.get(), path(id)).size < there.size())
-    throw detail::files::changed_while_mapped(path(id), there.size() - there.size() % state_->page);
+    detail::files::throw_changed_while_mapped(path(id), there.size() - there.size() % state_->page);
 }
 
 PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,

@@ -3,7 +3,6 @@
 
 #include <penstock/core/compiled.hpp>
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -94,7 +94,7 @@ class http {
       : options_(std::move(options)) {
     detail::check(options_);
     (void)detail::policy_of(options_);
-    auto list = std::make_unique<detail::web::objects::list>();
+    auto list = std::make_unique<detail::web::object_urls>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {
       list->urls.push_back(parse_url(one));
@@ -119,7 +119,7 @@ class http {
     return urls;
   }
 
-  shared<const detail::web::objects::list> list_;
+  shared<const detail::web::object_urls> list_;
   http_options options_;
 };
 

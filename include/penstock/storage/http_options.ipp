@@ -4,7 +4,6 @@
 #include <penstock/storage/http_options.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
 #include <string_view>

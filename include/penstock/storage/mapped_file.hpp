@@ -12,7 +12,6 @@
 #include <penstock/storage/local/paths.hpp>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>

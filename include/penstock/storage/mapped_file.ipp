@@ -3,8 +3,6 @@
 
 #include <penstock/storage/mapped_file.hpp>
 
-#include <penstock/core/to_size.hpp>
-
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -49,7 +47,7 @@ PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t
   while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
                    populate_read) != 0) {
     if (errno == EINTR) continue;
-    if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
+    if (errno == EFAULT) detail::files::throw_changed_while_mapped(path, offset);
     if (errno == EINVAL) {
       throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
     }
@@ -61,7 +59,7 @@ PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, c
                                                          std::uint64_t offset) {
   struct stat now {};
   if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
-    throw detail::files::changed_while_mapped(path, offset);
+    detail::files::throw_changed_while_mapped(path, offset);
 }
 PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
     : files_(pattern), options_(options) {}

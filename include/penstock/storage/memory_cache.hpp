@@ -19,7 +19,6 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {

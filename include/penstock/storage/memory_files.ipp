@@ -7,7 +7,6 @@
 #include <penstock/core/message.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <unordered_map>
 
 namespace penstock::inline v0_1 {

@@ -94,10 +94,9 @@ class s3_writer {
 
   /// Requests sent, attempts after the first, and answers that asked for fewer requests.
   [[nodiscard]] storage_counters counters() const noexcept {
-    const auto& counted = store_->counted();
-    return {.requests = counted.requests.load(),
-            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs(),
-            .retries = retries_ + (upload_ == nullptr ? 0 : upload_->retries())};
+    storage_counters all = store_->counters();
+    all.retries = retries_ + (upload_ == nullptr ? 0 : upload_->retries());
+    return all;
   }
 
  private:

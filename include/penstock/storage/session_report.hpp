@@ -56,12 +56,14 @@ struct session_report {
     return *this;
   }
   /// Adds what the session inside says: how many reads went to the store says the innermost one that counts
-  /// them.
+  /// them; of two limits the smaller one, of two oldest reads the older one.
   void add_inside(const session_report& inside) noexcept {
     storage_counters more = inside.counters;
     storage_counters& silent = inside.counted ? counters : more;
     silent.requests = silent.bytes = silent.slow_downs = 0;
     counters += more;
+    limit(inside.max_in_flight);
+    oldest = older_of(oldest, inside.oldest);
   }
   /// A second limit for the same reads.
   void limit(std::size_t reads) noexcept {

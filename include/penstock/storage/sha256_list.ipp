@@ -5,10 +5,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/url.hpp>
 
 #include <algorithm>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -84,14 +84,6 @@ PENSTOCK_INLINE shared<const sha256_list::table> sha256_list::sorted(std::vector
 
 namespace detail::hashes {
 
-/// The value of a hexadecimal digit, 16 for anything else.
-[[nodiscard]] constexpr unsigned digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
-  return 16;
-}
-
 /// Goes through a list, and says where it is none.
 class reader {
  public:
@@ -134,10 +126,10 @@ class reader {
     return true;
   }
   [[nodiscard]] unsigned next_digit() {
-    const unsigned value = at_ == text_.size() ? 16 : digit(text_[at_]);
-    if (value == 16) fail("64 hexadecimal digits");
+    const int value = at_ == text_.size() ? -1 : hex_value(text_[at_]);
+    if (value < 0) fail("64 hexadecimal digits");
     ++at_;
-    return value;
+    return static_cast<unsigned>(value);
   }
   [[nodiscard]] std::string unescaped(std::string_view name) {
     std::string made;

@@ -24,6 +24,16 @@ struct guarded_range {
   std::atomic<bool> writable{false};               // whether the zeros may be written to
 };
 
+/// Orders the reads of a mapping before this one ahead of those after it. On x86 the processor does that, and
+/// only the compiler needs to be told; a fence would make the thread sanitizer warn.
+inline void order_reads() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  std::atomic_signal_fence(std::memory_order_acquire);
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
 /// Takes a free range; the first one installs the handler.
 [[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/cpp20.hpp>
 
+#include <array>
 #include <cstdint>
 
 namespace penstock::inline v0_1 {
@@ -26,22 +27,16 @@ struct storage_counters {
   std::uint64_t corrupt = 0;     ///< reads from a cache that did not match their checksums
   std::uint64_t uncached = 0;    ///< reads, and blocks, that a cache could not help with or keep
 
+  /// All of them; `held` is a state, and not a sum.
+  static constexpr std::array all = {
+      &storage_counters::requests, &storage_counters::bytes,      &storage_counters::slow_downs,
+      &storage_counters::retries,  &storage_counters::given_up,   &storage_counters::throttled,
+      &storage_counters::hedges,   &storage_counters::hedges_won, &storage_counters::held,
+      &storage_counters::hits,     &storage_counters::fetched,    &storage_counters::refetched,
+      &storage_counters::evicted,  &storage_counters::corrupt,    &storage_counters::uncached};
+
   storage_counters& operator+=(const storage_counters& other) noexcept {
-    requests += other.requests;
-    bytes += other.bytes;
-    slow_downs += other.slow_downs;
-    retries += other.retries;
-    given_up += other.given_up;
-    throttled += other.throttled;
-    hedges += other.hedges;
-    hedges_won += other.hedges_won;
-    held += other.held;
-    hits += other.hits;
-    fetched += other.fetched;
-    refetched += other.refetched;
-    evicted += other.evicted;
-    corrupt += other.corrupt;
-    uncached += other.uncached;
+    for (const auto one : all) this->*one += other.*one;
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;

@@ -20,12 +20,7 @@ PENSTOCK_INLINE threaded_reads::~threaded_reads() {
 
 PENSTOCK_INLINE void threaded_reads::read_many(std::span<const read_request> requests,
                                                read_listener listener) noexcept {
-  std::exception_ptr failed;
-  try {
-    begin(requests, listener);
-  } catch (...) {
-    failed = std::current_exception();
-  }
+  const std::exception_ptr failed = detail::thrown_by([&] { begin(requests, listener); });
   changed_.notify_all();
   if (failed)
     for (const read_request& request : requests) listener.done(listener.self, request.tag, failed);
@@ -52,13 +47,8 @@ PENSTOCK_INLINE void threaded_reads::cancel() noexcept {
 
 PENSTOCK_INLINE void threaded_reads::finish(const detail::waiting_read& one) const noexcept {
   if (one.stopped) return one.tell(detail::read_cancelled(one.request, names_));
-  std::exception_ptr failed;
-  try {
-    session_.read(one.request.object, one.request.offset, one.request.into);
-  } catch (...) {
-    failed = std::current_exception();
-  }
-  one.tell(std::move(failed));
+  one.tell(
+      detail::thrown_by([&] { session_.read(one.request.object, one.request.offset, one.request.into); }));
 }
 
 PENSTOCK_INLINE void threaded_reads::work() noexcept {

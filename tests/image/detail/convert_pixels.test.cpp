@@ -73,6 +73,7 @@ TEST_CASE("image/detail/convert_pixels: all ways give the same bits, for all len
     CHECK(differences<2, std::uint8_t>(pixels) == 0);
     CHECK(differences<3, std::uint8_t>(pixels) == 0);
     CHECK(differences<4, std::uint8_t>(pixels) == 0);
+    CHECK(differences<5, std::uint8_t>(pixels) == 0);
     CHECK(differences<1, std::uint16_t>(pixels) == 0);
     CHECK(differences<3, std::uint16_t>(pixels) == 0);
     CHECK(differences<4, float>(pixels) == 0);

@@ -48,14 +48,13 @@ std::string host_header_of(std::string_view base) {
 
 /// What botocore makes of a random request; tools/signature_oracles.py writes them.
 struct signature_oracle {
-  std::string service, form, method, base, path;
+  std::string service, method, base, path;
   s3_pairs query, headers;
   std::string body;
   bool is_unsigned;
   std::string key_id, secret, token;
   long long seconds;
   std::string region;
-  long long lifetime;
   std::string expected;
 };
 const std::vector<signature_oracle>& signature_oracles() {
@@ -115,29 +114,11 @@ TEST_CASE("storage/s3/aws_signature: a PUT whose body is hashed") {
   CHECK(made.target == "/test%24file.text");
 }
 
-TEST_CASE("storage/s3/aws_signature: a presigned GET") {
-  s3::aws_signer signer("us-east-1");
-  s3::signed_request made;
-  signer.presign({"GET", example_host, "/test.txt", {}, {}}, example_credentials(), example_time(),
-                 std::chrono::hours(24), made);
-  CHECK(made.target ==
-        "/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-"
-        "east-1%2Fs3"
-        "%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
-        "&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
-  CHECK(made.headers.empty());
-  for (const int seconds : {0, -1, 604'801})
-    CHECK_THROWS_WITH(
-        signer.presign({}, example_credentials(), example_time(), std::chrono::seconds(seconds), made),
-        penstock_test::contains("lives 1 to 604800 seconds"));
-}
-
 TEST_CASE("storage/s3/aws_signature: random requests are signed as botocore signs them") {
   // One signer for all requests of a region, so that its key is sometimes kept and sometimes made again.
   std::map<std::pair<std::string, std::string>, s3::aws_signer> signers;
   s3::signed_request made;
   REQUIRE(signature_oracles().size() >= 50);
-  std::size_t presigned = 0;
   for (const signature_oracle& one : signature_oracles()) {
     s3::aws_signer& signer =
         signers.try_emplace({one.region, one.service}, one.region, one.service).first->second;
@@ -149,21 +130,13 @@ TEST_CASE("storage/s3/aws_signature: random requests are signed as botocore sign
     const ps::s3_credentials as{one.key_id, one.secret, one.token};
     CAPTURE(one.base, one.path, one.expected);
     for (int again = 0; again < 2; ++again) {
-      if (one.form == "query") {
-        ++presigned;
-        signer.presign(request, as, seconds_since_1970(one.seconds), std::chrono::seconds(one.lifetime),
-                       made);
-        CHECK(signature_in(made.target) == one.expected);
-      } else {
-        signer.sign(request, as, seconds_since_1970(one.seconds), made);
-        CHECK(authorization_of(made) == one.expected);
-      }
+      signer.sign(request, as, seconds_since_1970(one.seconds), made);
+      CHECK(authorization_of(made) == one.expected);
     }
   }
-  CHECK(presigned > 20);
 }
 
-TEST_CASE("storage/s3/aws_signature: the key is made again for another day, region, service or secret") {
+TEST_CASE("storage/s3/aws_signature: the key is made again for another day or secret") {
   s3::aws_signer signer("us-east-1");
   s3::signed_request made;
   const auto sign = [&](const ps::s3_credentials& as, s3::wall_time when, s3::aws_signer& with) {
@@ -179,14 +152,10 @@ TEST_CASE("storage/s3/aws_signature: the key is made again for another day, regi
     CHECK(sign(other, next_day, signer) == sign(other, next_day, fresh));
     fresh = s3::aws_signer("us-east-1");
     CHECK(sign(example_credentials(), next_day, signer) == sign(example_credentials(), next_day, fresh));
-    signer.move_to("eu-west-1");
-    fresh = s3::aws_signer("eu-west-1");
-    CHECK(sign(example_credentials(), next_day, signer) == sign(example_credentials(), next_day, fresh));
-    signer.move_to("us-east-1");
   }
 }
 
-TEST_CASE("storage/s3/aws_signature: the session token is signed and sent, in either form") {
+TEST_CASE("storage/s3/aws_signature: the session token is signed and sent") {
   s3::aws_signer signer("us-east-1");
   s3::signed_request made;
   const ps::s3_credentials as{"KEY", "SECRET", "TOKEN/+="};
@@ -194,9 +163,6 @@ TEST_CASE("storage/s3/aws_signature: the session token is signed and sent, in ei
   CHECK(s3::header_of(made.headers, "x-amz-security-token") == "TOKEN/+=");
   CHECK_THAT(authorization_of(made), penstock_test::contains(";x-amz-security-token,"));
   CHECK_THAT(signer.canonical_request(), penstock_test::contains("host:localhost:8333\n"));
-  signer.presign({"GET", "localhost:8333", "/b/k", {}, {}}, as, example_time(), std::chrono::seconds(5),
-                 made);
-  CHECK_THAT(made.target, penstock_test::contains("&X-Amz-Security-Token=TOKEN%2F%2B%3D&"));
 }
 
 TEST_CASE("storage/s3/aws_signature: nobody signs nothing") {
@@ -206,8 +172,6 @@ TEST_CASE("storage/s3/aws_signature: nobody signs nothing") {
   signer.sign({"GET", example_host, "/k", query, {}}, {}, example_time(), made);
   CHECK(made.target == "/k?a%20b=%2F&list-type=2");
   CHECK(made.headers.empty());
-  signer.presign({"GET", example_host, "/k", query, {}}, {}, example_time(), std::chrono::seconds(5), made);
-  CHECK(made.target == "/k?a%20b=%2F&list-type=2");
 }
 
 TEST_CASE("storage/s3/aws_signature: signing allocates nothing once its strings have grown") {

@@ -18,10 +18,10 @@ namespace s3 = penstock::detail::s3;
 using penstock_test::contains;
 
 std::string object_at(const ps::s3_place& place, std::string_view bucket, std::string_view object) {
-  return s3::endpoint(place).of_object(bucket, object).text();
+  return s3::endpoint(place).of(bucket, object).text();
 }
 std::string bucket_at(const ps::s3_place& place, std::string_view bucket) {
-  return s3::endpoint(place).of_bucket(bucket).text();
+  return s3::endpoint(place).of(bucket).text();
 }
 
 }  // namespace

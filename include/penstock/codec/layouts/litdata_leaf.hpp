@@ -19,8 +19,6 @@ struct litdata_form {
 /// The type of a headerless format, "no_header_tensor:16"; empty if it has none.
 [[nodiscard]] std::string_view litdata_dtype(std::string_view format) noexcept;
 
-void check_litdata_dtype(std::string_view stored, std::string_view dtype);
-
 /// Throws `errc::format` for a format that has no arrays, or arrays of another type than `dtype`.
 [[nodiscard]] litdata_form litdata_form_of(std::string_view format, std::string_view dtype);
 

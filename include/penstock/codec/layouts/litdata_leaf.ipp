@@ -51,7 +51,7 @@ PENSTOCK_INLINE std::string_view litdata_dtype(std::string_view format) noexcept
   return litdata_type_of(number, kind == "no_header_tensor").name;
 }
 
-PENSTOCK_INLINE void check_litdata_dtype(std::string_view stored, std::string_view dtype) {
+inline void check_litdata_dtype(std::string_view stored, std::string_view dtype) {
   if (stored == dtype) return;
   if (stored.empty())
     throw error(errc::format, "the array's type has a number that no type of LitData's has");

@@ -78,14 +78,12 @@ namespace penstock::inline v0_1::detail {
   }
 }
 
+/// Without a cure, the one for the error.
 [[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what,
-                                                             std::string_view cure) {
+                                                             std::string_view cure = {}) {
   static_cast<void>(cudaGetLastError());  // reported here; clear it so that the program does not see it again
-  throw error(errc::io,
-              {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ", cure});
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
-  cuda_fail(code, what, cuda_cure(code));
+  throw error(errc::io, {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ",
+                         cure.empty() ? cuda_cure(code) : cure});
 }
 inline void cuda_check(cudaError_t code, std::string_view what) {
   if (code != cudaSuccess) cuda_fail(code, what);

@@ -17,50 +17,56 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Pinned memory that goes to a device piece by piece: two halves, so that one is filled while the other is
-/// still being copied.
-class cuda_staging : unmovable {
+/// Memory from which pieces are copied to their places on a device: two halves, so that one is filled while
+/// the other is still being copied. `Memory` owns a half: it is made with a number of bytes, and has `get()`
+/// and the `kind` of copies.
+template <class Memory>
+class cuda_halves : unmovable {
  public:
-  ~cuda_staging() {
-    for (half& h : halves_)
-      if (h.memory != nullptr) static_cast<void>(cudaFreeHost(h.memory));
-  }
-
   /// Room for the next piece, which nothing reads any more.
   [[nodiscard]] std::byte* room(std::size_t bytes) {
     next_ = 1 - next_;
     half& h = halves_[next_];
     if (h.used != nullptr) cuda_check(cudaEventSynchronize(h.used.get()), "waiting for a copy to the device");
     if (bytes > h.bytes) {
-      if (h.memory != nullptr) static_cast<void>(cudaFreeHost(h.memory));
-      h.memory = nullptr;
+      h.memory = Memory();
       h.bytes = 0;
-      void* made = nullptr;
-      cuda_check(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), "pinning memory for one sample");
-      h.memory = static_cast<std::byte*>(made);
+      h.memory = Memory(bytes);
       h.bytes = bytes;
     }
-    return h.memory;
+    return h.memory.get();
   }
-  /// Copies the room's first bytes.
-  void send(void* to, std::size_t bytes, cudaStream_t stream) {
+  /// Copies bytes of the room, from `begin` on.
+  void send(void* to, std::size_t bytes, cudaStream_t stream, std::size_t begin = 0) {
     half& h = halves_[next_];
     if (h.used == nullptr) h.used = make_cuda_event();
     if (bytes != 0)
-      cuda_check(cudaMemcpyAsync(to, h.memory, bytes, cudaMemcpyHostToDevice, stream),
-                 "copying a sample to the device");
+      cuda_check(cudaMemcpyAsync(to, h.memory.get() + begin, bytes, Memory::kind, stream),
+                 "copying a sample to its place on the device");
     cuda_check(cudaEventRecord(h.used.get(), stream), "recording an event after a copy");
   }
 
  private:
   struct half {
-    std::byte* memory = nullptr;
+    Memory memory;
     std::size_t bytes = 0;
     cuda_event used;
   };
+
   std::array<half, 2> halves_;
   std::size_t next_ = 1;
 };
+
+struct pinned_bytes : std::unique_ptr<std::byte, freed_by<cudaFreeHost>> {
+  static constexpr cudaMemcpyKind kind = cudaMemcpyHostToDevice;
+  pinned_bytes() = default;
+  explicit pinned_bytes(std::size_t bytes) {
+    void* made = nullptr;
+    cuda_check(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), "pinning memory for one sample");
+    reset(static_cast<std::byte*>(made));
+  }
+};
+using cuda_staging = cuda_halves<pinned_bytes>;
 
 /// One of the threads that prepare samples for a device, with a stream of its own.
 struct cuda_lane {

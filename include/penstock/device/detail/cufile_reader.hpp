@@ -76,91 +76,44 @@ class cufile_driver : unmovable {
 };
 
 /// A file that the library knows.
-class cufile_handle {
- public:
-  cufile_handle() = default;
-  /// Empty if the library cannot read the file.
-  explicit cufile_handle(int opened) noexcept {
-    CUfileDescr_t about{};
-    about.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD;
-    about.handle.fd = opened;
-    CUfileHandle_t made = nullptr;
-    if (cuFileHandleRegister(&made, &about).err == CU_FILE_SUCCESS) handle_ = made;
-  }
-  cufile_handle(cufile_handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  cufile_handle& operator=(cufile_handle&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~cufile_handle() {
-    if (handle_ != nullptr) cuFileHandleDeregister(handle_);
-  }
+using cufile_handle = std::unique_ptr<void, freed_by<cuFileHandleDeregister>>;
 
-  [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
-  /// Returns the number of bytes; -1 with errno, or the library's error, negative.
-  [[nodiscard]] ssize_t read(void* into, std::size_t bytes, off_t offset) const noexcept {
-    return cuFileRead(handle_, into, bytes, offset, 0);
-  }
-
- private:
-  CUfileHandle_t handle_ = nullptr;
-};
+/// Empty if the library cannot read the file.
+[[nodiscard]] inline cufile_handle make_cufile_handle(int opened) noexcept {
+  CUfileDescr_t about{};
+  about.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD;
+  about.handle.fd = opened;
+  CUfileHandle_t made = nullptr;
+  return cufile_handle(cuFileHandleRegister(&made, &about).err == CU_FILE_SUCCESS ? made : nullptr);
+}
 
 /// How rows were read; counted by any thread.
 struct cufile_tally {
   std::atomic<std::uint64_t> direct{0}, host{0};
 };
 
-/// Device memory that files are read to: two halves, registered with the library, so that one is read to
-/// while the other is still being copied to its place. A copy within the device is fast, and the library
-/// would make one itself for rows that begin in the middle of a block of the disk.
-class cufile_room : unmovable {
- public:
-  ~cufile_room() {
-    for (half& h : halves_) release(h);
+struct cufile_free {
+  bool registered = false;
+  void operator()(std::byte* memory) const noexcept {
+    if (registered) static_cast<void>(cuFileBufDeregister(memory));
+    static_cast<void>(cudaFree(memory));
   }
-
-  /// Room for the next row, which nothing reads any more.
-  [[nodiscard]] std::byte* next(std::size_t bytes) {
-    next_ = 1 - next_;
-    half& h = halves_[next_];
-    if (h.used != nullptr) cuda_check(cudaEventSynchronize(h.used.get()), "waiting for a copy on the device");
-    if (bytes > h.bytes) {
-      release(h);
-      void* made = nullptr;
-      cuda_check(cudaMalloc(&made, bytes), "allocating room for a row of a file on the device");
-      h.memory.reset(static_cast<std::byte*>(made));
-      h.bytes = bytes;
-      // Without it the library reads all the same, through memory of its own.
-      h.registered = cuFileBufRegister(made, bytes, 0).err == CU_FILE_SUCCESS;
-    }
-    return h.memory.get();
-  }
-  void copy(void* to, std::size_t begin, std::size_t bytes, cudaStream_t stream) {
-    half& h = halves_[next_];
-    if (h.used == nullptr) h.used = make_cuda_event();
-    cuda_check(cudaMemcpyAsync(to, h.memory.get() + begin, bytes, cudaMemcpyDeviceToDevice, stream),
-               "copying a row on the device");
-    cuda_check(cudaEventRecord(h.used.get(), stream), "recording an event after a copy");
-  }
-
- private:
-  struct half {
-    cuda_memory memory;
-    std::size_t bytes = 0;
-    bool registered = false;
-    cuda_event used;
-  };
-  static void release(half& h) noexcept {
-    if (h.registered) static_cast<void>(cuFileBufDeregister(h.memory.get()));
-    h.registered = false;
-    h.memory.reset();
-    h.bytes = 0;
-  }
-
-  std::array<half, 2> halves_;
-  std::size_t next_ = 1;
 };
+
+/// Device memory that files are read to, registered with the library. A copy within the device is fast, and
+/// the library would make one itself for rows that begin in the middle of a block of the disk.
+struct cufile_memory : std::unique_ptr<std::byte, cufile_free> {
+  static constexpr cudaMemcpyKind kind = cudaMemcpyDeviceToDevice;
+  cufile_memory() = default;
+  explicit cufile_memory(std::size_t bytes) {
+    void* made = nullptr;
+    cuda_check(cudaMalloc(&made, bytes), "allocating room for a row of a file on the device");
+    reset(static_cast<std::byte*>(made));
+    // Without it the library reads all the same, through memory of its own.
+    get_deleter().registered = cuFileBufRegister(made, bytes, 0).err == CU_FILE_SUCCESS;
+  }
+};
+using cufile_room = cuda_halves<cufile_memory>;
 
 /// Reads rows of files to device memory: directly where the driver and the file system can, otherwise through
 /// pinned memory of the host.
@@ -231,8 +184,8 @@ class cufile_reader : unmovable {
           .in_file(entry.path);
     if (direct()) {
       file.unbuffered = files::descriptor(::open(entry.path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
-      if (file.unbuffered.get() >= 0) file.handle = cufile_handle(file.unbuffered.get());
-      file.direct = static_cast<bool>(file.handle);
+      if (file.unbuffered.get() >= 0) file.handle = make_cufile_handle(file.unbuffered.get());
+      file.direct = file.handle != nullptr;
     }
     file.buffered = std::move(buffered);
     file.opened.store(true, std::memory_order_release);
@@ -270,18 +223,20 @@ class cufile_reader : unmovable {
     const auto before = to_size(range.offset - begin);
     const auto bytes = to_size(range.bytes), needed = before + bytes;
     const std::size_t whole = (needed + block - 1) / block * block;
-    std::byte* const memory = room.next(whole);
+    std::byte* const memory = room.room(whole);
     std::size_t done = 0;
     while (done < needed) {
       errno = 0;
-      const ssize_t got = file.handle.read(memory + done, whole - done, static_cast<off_t>(begin + done));
-      if (got < -1) return false;  // the library's own error
+      // The number of bytes; -1 with errno, or the library's error, negative.
+      const ssize_t got =
+          cuFileRead(file.handle.get(), memory + done, whole - done, static_cast<off_t>(begin + done), 0);
+      if (got < -1) return false;
       if (got == -1 && errno == EINTR) continue;
       if (got == -1) throw failed(entry, range, errno);
       if (got == 0) throw cut(entry, begin + done);
       done += static_cast<std::size_t>(got);
     }
-    room.copy(to, before, bytes, lane.stream.get());
+    room.send(to, bytes, lane.stream.get(), before);
     return true;
   }
   void read_by_host(const known_file& file, const located_files::entry& entry, const file_range& range,

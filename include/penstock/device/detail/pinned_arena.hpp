@@ -145,7 +145,7 @@ class pinned_arena : unmovable {
           code == cudaErrorMemoryAllocation
               ? "lower prefetch(n) after batch, bound the run with memory(bytes), or raise the limit of "
                 "locked memory (ulimit -l)"
-              : cuda_cure(code));
+              : "");
     pieces_.push_back(*made);
     total_ += made->size;
     add_gap(*made);

@@ -7,6 +7,7 @@
 
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/image/detail/nvjpeg_decoder.hpp>
+#include <penstock/device/image/image_places.hpp>
 #include <penstock/image/crop.hpp>
 
 namespace penstock::inline v0_1 {
@@ -14,10 +15,9 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct nvjpeg_wants_files : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: nvjpeg decodes the bytes of JPEG files, first of all operations; leave the field "
         "encoded and batch it as it is: decode<field<\"jpg\", identity>> | batch(n, "
         "collate<\"jpg\">(ragged))");
@@ -59,37 +59,8 @@ concept ragged_bytes = requires(const View& v, std::size_t i) {
   requires sizeof(v[i][0]) == 1;
 };
 
-/// What a crop says of the rectangle that a sample becomes.
 template <class Crop>
-struct nvjpeg_crop;
-template <>
-struct nvjpeg_crop<center_crop_operation> {
-  static constexpr std::uint64_t streams = 0;
-  static void prepare(const center_crop_operation& crop, nvjpeg_setup& setup) { setup.size = crop.size(); }
-  static std::pair<std::int64_t, std::int64_t> corner(const center_crop_operation& crop,
-                                                      const image_size& image, rng& /*random*/) {
-    return {centre_of(image.width, crop.size().width), centre_of(image.height, crop.size().height)};
-  }
-  static std::string describe(const center_crop_operation& crop) {
-    return text({"center_crop(", crop.size().height, ", ", crop.size().width, ")"});
-  }
-};
-template <>
-struct nvjpeg_crop<random_crop_operation> {
-  static constexpr std::uint64_t streams = 1;
-  static void prepare(const random_crop_operation& crop, nvjpeg_setup& setup) {
-    setup.size = crop.size();
-    setup.fill = crop.options().fill;
-    setup.mode = crop.options().mode;
-  }
-  static std::pair<std::int64_t, std::int64_t> corner(const random_crop_operation& crop,
-                                                      const image_size& image, rng& random) {
-    return crop.choose(image, random);
-  }
-  static std::string describe(const random_crop_operation& crop) {
-    return text({"random_crop(", crop.size().height, ", ", crop.size().width, ")"});
-  }
-};
+concept nvjpeg_crop = std::same_as<Crop, center_crop_operation> || std::same_as<Crop, random_crop_operation>;
 
 /// What all copies of an operation know of their runs.
 struct nvjpeg_account : nvjpeg_tally {
@@ -99,11 +70,10 @@ struct nvjpeg_account : nvjpeg_tally {
 /// `nvjpeg` in a run.
 template <pixel_format Format, class Crop>
 class nvjpeg_run {
-  using crop_facts = nvjpeg_crop<Crop>;
   using decoder_type = nvjpeg_decoder<Format>;
 
  public:
-  static constexpr std::uint64_t streams = crop_facts::streams;
+  static constexpr std::uint64_t streams = Crop::template uses_random<void> ? 1 : 0;
   template <ragged_bytes View>
   using output = std::uint8_t;
   template <class View>
@@ -143,7 +113,9 @@ class nvjpeg_run {
     [[nodiscard]] bytes_view file(std::size_t i) const { return std::as_bytes(column[i]); }
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> corner(std::size_t i, const image_size& image) const {
       rng random = streams == 0 ? rng(0, 0, 0) : batch.random(i);
-      return crop_facts::corner(crop, image, random);
+      image_places places(image);
+      crop.follow(places, random);
+      return {places.choice().x, places.choice().y};
     }
   };
 
@@ -158,10 +130,8 @@ class nvjpeg_run {
 /// What `nvjpeg(...)` makes: an operation for `on_device`.
 template <pixel_format Format, class Crop>
 class nvjpeg_operation {
-  using crop_facts = detail::nvjpeg_crop<Crop>;
-
  public:
-  static constexpr std::uint64_t streams = crop_facts::streams;
+  static constexpr std::uint64_t streams = Crop::template uses_random<void> ? 1 : 0;
 
   nvjpeg_operation(const Crop& crop, const nvjpeg_options& options)
       : crop_(crop), options_(options), account_(std::make_shared<detail::nvjpeg_account>()) {
@@ -169,12 +139,14 @@ class nvjpeg_operation {
   }
 
   [[nodiscard]] detail::nvjpeg_run<Format, Crop> connect(int device) const {
-    detail::nvjpeg_setup setup{.limits = options_.limits,
-                               .orient = options_.orient,
-                               .bad_is_black = options_.bad_is_black,
-                               .engine = options_.engine,
-                               .threads = options_.threads};
-    crop_facts::prepare(crop_, setup);
+    const detail::nvjpeg_setup setup{.size = crop_.size(),
+                                     .fill = crop_.fill(),
+                                     .mode = crop_.mode(),
+                                     .limits = options_.limits,
+                                     .orient = options_.orient,
+                                     .bad_is_black = options_.bad_is_black,
+                                     .engine = options_.engine,
+                                     .threads = options_.threads};
     return {device, crop_, setup, account_};
   }
   /// A copy of the numbers, also while a run works.
@@ -183,7 +155,8 @@ class nvjpeg_operation {
   }
   [[nodiscard]] std::string describe() const {
     const int found = account_->engine_found;
-    return detail::text({"nvjpeg(", crop_facts::describe(crop_), "): ",
+    return detail::text({"nvjpeg(", streams == 0 ? "center_crop(" : "random_crop(", crop_.size().height, ", ",
+                         crop_.size().width, ")): ",
                          found > 0                      ? "the device's JPEG engine, and "
                          : found < 0 && options_.engine ? "the device's JPEG engine if it has one, and "
                                                         : "",
@@ -223,10 +196,7 @@ class nvjpeg_operation {
 /// nothing is allocated. The encoded bytes cross the bus with the batch.
 /// Keeps all guarantees. Compiles with nvcc.
 /// Source: nvJPEG's documentation, CUDA 13.
-template <pixel_format Format = rgb8, class Crop>
-  requires requires(const Crop& crop, detail::nvjpeg_setup& setup) {
-    detail::nvjpeg_crop<Crop>::prepare(crop, setup);
-  }
+template <pixel_format Format = rgb8, detail::nvjpeg_crop Crop>
 [[nodiscard]] nvjpeg_operation<Format, Crop> nvjpeg(const Crop& crop, const nvjpeg_options& options = {}) {
   return {crop, options};
 }

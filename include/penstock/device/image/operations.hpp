@@ -14,28 +14,25 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct image_operation_on_host_only : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: this operation on images runs on the host only; write it in map<\"jpg\">(f) before batch, "
         "and in on_device flips, crops, pad, normalize, to_float, to_half, to_bfloat16 and to_chw");
   }
 };
 struct device_image_of_other_numbers : about_element {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: operations on images on a device get images of 8 bits, and this column has other "
         "numbers; leave normalize, to_float and to_half away before batch, and write them in "
         "on_device");
   }
 };
 struct device_image_of_uneven_column : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: operations on images on a device get images of one size, and this column is "
                   "ragged or padded; write resize(n) or a crop before batch, without a policy for the field");
   }

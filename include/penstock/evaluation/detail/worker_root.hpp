@@ -130,8 +130,7 @@ struct failure_mark {
 };
 
 /// The node of the source in a chain, or its worker in the chain's.
-template <class T>
-auto& innermost(T& all) noexcept {
+auto& innermost(auto& all) noexcept {
   if constexpr (requires { all.up; })
     return innermost(all.up);
   else
@@ -139,10 +138,7 @@ auto& innermost(T& all) noexcept {
 }
 
 /// The root at the bottom of a worker.
-template <class W>
-worker_root& root_of(W& w) noexcept {
-  return innermost(w).root;
-}
+worker_root& root_of(auto& w) noexcept { return innermost(w).root; }
 
 }  // namespace detail
 

@@ -17,10 +17,10 @@
 /// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
 namespace penstock::inline v0_1::detail {
 
-/// A shift and a scale per channel.
-template <std::size_t Channels>
+/// A shift and a scale per channel, in the order in which they are applied.
+template <std::size_t Channels, class T = float>
 struct channel_map {
-  std::array<float, Channels> shift, scale;
+  std::array<T, Channels> shift, scale;
 };
 
 /// Interleaved pixels to interleaved numbers.
@@ -67,18 +67,12 @@ void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t
 }
 
 #ifdef __x86_64__
-/// The kernels for AVX2, which the processor must have: as `convert_row` and `convert_planes`. They return
-/// how many pixels they did, a multiple of 8.
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<1>& map) noexcept;
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<3>& map) noexcept;
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<4>& map) noexcept;
+/// The kernels for AVX2, which the processor must have: as `convert_row`, for 1, 3 or 4 channels, and as
+/// `convert_planes`, for 3 or 4. They return how many pixels they did, a multiple of 8.
+std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels, std::size_t channels,
+                             const float* shift, const float* scale) noexcept;
 std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                                const channel_map<3>& map) noexcept;
-std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                                const channel_map<4>& map) noexcept;
+                                std::size_t channels, const float* shift, const float* scale) noexcept;
 #endif
 
 /// The fastest way that this processor has.
@@ -86,18 +80,20 @@ template <std::size_t Channels, class In>
 void convert_row_fast(const In* from, float* to, std::size_t pixels,
                       const channel_map<Channels>& map) noexcept {
   std::size_t done = 0;
-  if constexpr (requires { convert_row_avx2(from, to, pixels, map); }) {
-    if (has_avx2()) done = convert_row_avx2(from, to, pixels, map);
-  }
+  const float *const shift = map.shift.data(), *const scale = map.scale.data();
+  if constexpr ((Channels == 1 || Channels == 3 || Channels == 4) &&
+                requires { convert_row_avx2(from, to, pixels, Channels, shift, scale); })
+    if (has_avx2()) done = convert_row_avx2(from, to, pixels, Channels, shift, scale);
   convert_row(from + done * Channels, to + done * Channels, pixels - done, map);
 }
 template <std::size_t Channels, class In>
 void convert_planes_fast(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
                          const channel_map<Channels>& map) noexcept {
   std::size_t done = 0;
-  if constexpr (requires { convert_planes_avx2(from, to, plane, pixels, map); }) {
-    if (has_avx2()) done = convert_planes_avx2(from, to, plane, pixels, map);
-  }
+  const float *const shift = map.shift.data(), *const scale = map.scale.data();
+  if constexpr ((Channels == 3 || Channels == 4) &&
+                requires { convert_planes_avx2(from, to, plane, pixels, Channels, shift, scale); })
+    if (has_avx2()) done = convert_planes_avx2(from, to, plane, pixels, Channels, shift, scale);
   convert_planes(from + done * Channels, to + done, plane, pixels - done, map);
 }
 

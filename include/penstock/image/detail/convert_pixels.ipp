@@ -45,15 +45,15 @@ using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
 /// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
 template <std::size_t Vectors, std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
-                                                          std::size_t pixels,
-                                                          const channel_map<Channels>& map) noexcept {
+                                                          std::size_t pixels, const float* shifts,
+                                                          const float* scales) noexcept {
   real_x8 shift[Vectors], scale[Vectors];
 #pragma GCC unroll 4
   for (std::size_t v = 0; v < Vectors; ++v)
 #pragma GCC unroll 8
     for (std::size_t k = 0; k < 8; ++k) {
-      shift[v][k] = map.shift[(8 * v + k) % Channels];
-      scale[v][k] = map.scale[(8 * v + k) % Channels];
+      shift[v][k] = shifts[(8 * v + k) % Channels];
+      scale[v][k] = scales[(8 * v + k) % Channels];
     }
   const std::size_t values = pixels * Channels;
   std::size_t i = 0;
@@ -65,20 +65,12 @@ template <std::size_t Vectors, std::size_t Channels>
     }
   return i / Channels;
 }
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<1>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<3>& map) noexcept {
-  return convert_row_x8<3>(from, to, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<4>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
+PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
+                                             std::size_t channels, const float* shift,
+                                             const float* scale) noexcept {
+  if (channels == 3) return convert_row_x8<3, 3>(from, to, pixels, shift, scale);
+  if (channels == 4) return convert_row_x8<1, 4>(from, to, pixels, shift, scale);
+  return convert_row_x8<1, 1>(from, to, pixels, shift, scale);
 }
 
 /// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
@@ -101,11 +93,11 @@ struct plane_x8 {
   byte_x32 pick;
   real_x8 shift, scale;
 
-  template <std::size_t C, std::size_t Channels>
-  [[gnu::target("avx2")]] void set(const channel_map<Channels>& map) noexcept {
+  template <std::size_t Channels, std::size_t C>
+  [[gnu::target("avx2")]] void set(const float* shifts, const float* scales) noexcept {
     std::memcpy(&pick, channel_shuffle<Channels, C>.data(), sizeof pick);
-    shift = real_x8{} + map.shift[C];
-    scale = real_x8{} + map.scale[C];
+    shift = real_x8{} + shifts[C];
+    scale = real_x8{} + scales[C];
   }
   [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
     const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
@@ -117,13 +109,14 @@ struct plane_x8 {
 template <std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
                                                              std::ptrdiff_t plane, std::size_t pixels,
-                                                             const channel_map<Channels>& map) noexcept {
+                                                             const float* shift,
+                                                             const float* scale) noexcept {
   constexpr std::size_t high = 8 * Channels - 16;
   plane_x8 red, green, blue, alpha;
-  red.set<0>(map);
-  green.set<1>(map);
-  blue.set<2>(map);
-  if constexpr (Channels == 4) alpha.set<3>(map);
+  red.set<Channels, 0>(shift, scale);
+  green.set<Channels, 1>(shift, scale);
+  blue.set<Channels, 2>(shift, scale);
+  if constexpr (Channels == 4) alpha.set<Channels, 3>(shift, scale);
   std::size_t i = 0;
   for (; i + 8 <= pixels; i += 8) {
     const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
@@ -134,17 +127,11 @@ template <std::size_t Channels>
   }
   return i;
 }
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
-                                                                        std::ptrdiff_t plane,
-                                                                        std::size_t pixels,
-                                                                        const channel_map<3>& map) noexcept {
-  return convert_planes_x8<3>(from, to, plane, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
-                                                                        std::ptrdiff_t plane,
-                                                                        std::size_t pixels,
-                                                                        const channel_map<4>& map) noexcept {
-  return convert_planes_x8<4>(from, to, plane, pixels, map);
+PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane,
+                                                std::size_t pixels, std::size_t channels, const float* shift,
+                                                const float* scale) noexcept {
+  if (channels == 3) return convert_planes_x8<3>(from, to, plane, pixels, shift, scale);
+  return convert_planes_x8<4>(from, to, plane, pixels, shift, scale);
 }
 
 #endif

@@ -45,8 +45,7 @@ class bit_set {
   }
 
   /// Calls `f(first, count)` for each run of neighbours, in order.
-  template <class F>
-  void for_each_run(F f) const {
+  void for_each_run(auto f) const {
     std::uint64_t begin = 0, length = 0;
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if (words_[i] == 0 && length == 0) continue;

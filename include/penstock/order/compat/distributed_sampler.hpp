@@ -193,8 +193,7 @@ struct distributed_sampler_stage {
                          options.drop_last ? ", drop_last" : "",
                          options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
           std::uint64_t{options.drop_last});
   }

@@ -170,8 +170,7 @@ struct mosaic_stage {
 
   [[nodiscard]] mosaic_order make(order_input in) const { return {std::move(in), options}; }
   [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     h.add(stage_name, options.num_canonical_nodes, options.physical_nodes, options.ranks_per_node,
           std::uint64_t{options.shuffle}, static_cast<std::uint64_t>(options.shuffle_algo),
           options.shuffle_seed, options.shuffle_block_size, options.epoch);

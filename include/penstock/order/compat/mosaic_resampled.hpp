@@ -268,8 +268,7 @@ struct mosaic_resampled_stage {
     if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
     return what + whole.substr(whole.find('(') + 1);
   }
-  template <class Hash>
-  void fingerprint(Hash& h) const {
+  void fingerprint(auto& h) const {
     mosaic_stage{options}.fingerprint(h);
     h.add(stage_name, sampling.epoch_size, static_cast<std::uint64_t>(sampling.method), sampling.granularity);
     for (const mosaic_stream& one : sampling.streams) {

@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/random.hpp>
 
 namespace penstock::inline v0_1::detail {
-
-#if defined(__SIZEOF_INT128__)
-/// The upper half of the 128-bit product.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  __extension__ using wide = unsigned __int128;
-  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
-}
-#else
-/// The upper half of the 128-bit product, from four products of halves.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
-  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
-  return a1 * b1 + (middle >> 32) + (other >> 32);
-}
-#endif
 
 /// Division by a constant divisor without the division instruction: multiplies by the reciprocal and corrects
 /// by one. Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the

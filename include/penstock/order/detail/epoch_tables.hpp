@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

@@ -6,19 +6,12 @@
 #include <penstock/core/error.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1::detail {
-
-/// The shortest decimal that reads back as x.
-[[nodiscard]] inline std::string text_of_number(double x) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), x).ptr};
-}
 
 [[nodiscard]] inline error mix_error(std::initializer_list<piece> message) {
   return error(errc::argument, message).in_stage("mix");
@@ -36,7 +29,7 @@ namespace penstock::inline v0_1::detail {
     if (std::isnan(w)) throw mix_error({"the weight of source ", i, place, " is not a number"});
     if (w < 0 || std::isinf(w))
       throw mix_error(
-          {"the weight of source ", i, place, " is ", text_of_number(w), "; weights are finite, above 0"});
+          {"the weight of source ", i, place, " is ", number_text(w), "; weights are finite, above 0"});
     if (w == 0 && !zero_too) {
       throw mix_error({"the weight of source ", i,
                        " is 0; leave the source out, or let it come in later with a "
@@ -64,8 +57,8 @@ namespace penstock::inline v0_1::detail {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double scaled = std::nearbyint(std::ldexp(values[i], room - exponent));
     if (scaled == 0 && values[i] != 0)
-      throw mix_error({"the weight of source ", i, place, ", ", text_of_number(values[i]),
-                       ", is too small compared with ", text_of_number(largest)});
+      throw mix_error({"the weight of source ", i, place, ", ", number_text(values[i]),
+                       ", is too small compared with ", number_text(largest)});
     whole.push_back(static_cast<std::uint64_t>(scaled));
   }
   return whole;
@@ -108,7 +101,7 @@ PENSTOCK_INLINE std::string mixing_rule::describe() const {
     for (const auto n : numbers) {
       if (line.size() != 1) line += ", ";
       if constexpr (std::is_floating_point_v<decltype(n)>)
-        line += text_of_number(n);
+        line += number_text(n);
       else
         append(line, {n});
     }

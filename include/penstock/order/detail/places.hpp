@@ -27,9 +27,8 @@ template <class Bound>
 
 /// The shard boundaries after an order that drops positions but does not reorder them: `kept_before(p)` is
 /// the number of kept positions below p.
-template <class KeptBefore>
 [[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
-    const shared<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
+    const shared<const std::vector<std::uint64_t>>& starts, const auto& kept_before) {
   if (!starts) return nullptr;
   shared<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
   for (const std::uint64_t start : *starts) {

@@ -65,8 +65,7 @@ class position_list {
  public:
   /// The positions below `size` that `keep` accepts; `until(i)` is the end of the range in which `keep`
   /// answers as it does for i.
-  template <class Keep, class Until>
-  position_list(std::uint64_t size, const Keep& keep, const Until& until) : upstream_(size), singles_(size) {
+  position_list(std::uint64_t size, const auto& keep, const auto& until) : upstream_(size), singles_(size) {
     for (std::uint64_t i = 0; i < size;) {
       const std::uint64_t end = std::clamp(until(i), i + 1, size);
       if (keep(i)) add(i, end);
@@ -128,8 +127,7 @@ class listed_order : public kept_order<listed_bound> {
 };
 
 /// The end of the range in which values equal the one at i, if the values can tell.
-template <sample_values Values>
-[[nodiscard]] std::uint64_t same_until(const Values& values, std::uint64_t i) {
+[[nodiscard]] std::uint64_t same_until(const sample_values auto& values, std::uint64_t i) {
   if constexpr (requires { values.same_until(i); })
     return values.same_until(i);
   else

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -87,20 +88,14 @@ PENSTOCK_INLINE std::optional<bad_entry> bad_entry_from(std::string_view line) {
 PENSTOCK_INLINE bad_entries read_bad_ledger(const std::string& path) {
   std::string text;
   {
-    std::FILE* const in = std::fopen(path.c_str(), "rb");
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(path.c_str(), "rb"), std::fclose);
     if (in == nullptr)
       throw error(errc::io, "this ledger of bad samples cannot be opened; check its name").in_file(path);
     char piece[1 << 14];
-    bool failed = false;
-    try {
-      for (std::size_t got = 0; (got = std::fread(piece, 1, sizeof piece, in)) != 0;) text.append(piece, got);
-      failed = std::ferror(in) != 0;
-    } catch (...) {
-      std::fclose(in);
-      throw;
-    }
-    std::fclose(in);
-    if (failed) throw error(errc::io, "this ledger of bad samples cannot be read").in_file(path);
+    for (std::size_t got = 0; (got = std::fread(piece, 1, sizeof piece, in.get())) != 0;)
+      text.append(piece, got);
+    if (std::ferror(in.get()) != 0)
+      throw error(errc::io, "this ledger of bad samples cannot be read").in_file(path);
   }
   bad_entries found;
   for (std::size_t begin = 0; begin < text.size();) {

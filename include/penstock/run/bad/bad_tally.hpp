@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,16 +31,6 @@ class bad_ledger {
   /// Opens a file, creating it if necessary; an empty name opens nothing. An unfinished last line is
   /// terminated first.
   explicit bad_ledger(std::string path);
-  bad_ledger(bad_ledger&& other) noexcept
-      : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-  bad_ledger& operator=(bad_ledger&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~bad_ledger() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
 
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
   /// Appends a line and flushes it to the system.
@@ -49,7 +40,7 @@ class bad_ledger {
   [[noreturn]] void fail(std::string_view what);
 
   std::string path_;
-  std::FILE* file_ = nullptr;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
 };
 
 /// Where a sample comes from, for a ledger; unknown parts are left out.

@@ -27,17 +27,18 @@ PENSTOCK_INLINE std::string ledger_name(std::string name, std::uint64_t rank, st
 
 PENSTOCK_INLINE bad_ledger::bad_ledger(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  file_ = std::fopen(path_.c_str(), "ab+");
-  if (file_ == nullptr) fail("cannot be opened");
-  if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 && std::fseek(file_, -1, SEEK_END) == 0) {
-    const int last = std::fgetc(file_);
-    std::fseek(file_, 0, SEEK_END);
+  std::FILE* const file = std::fopen(path_.c_str(), "ab+");
+  if (file == nullptr) fail("cannot be opened");
+  file_.reset(file);
+  if (std::fseek(file, 0, SEEK_END) == 0 && std::ftell(file) > 0 && std::fseek(file, -1, SEEK_END) == 0) {
+    const int last = std::fgetc(file);
+    std::fseek(file, 0, SEEK_END);
     if (last != '\n' && last != EOF) write("");
   }
 }
 PENSTOCK_INLINE void bad_ledger::write(std::string line) {
   line += '\n';
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
     fail("cannot be written");
 }
 PENSTOCK_INLINE void bad_ledger::fail(std::string_view what) {

@@ -341,7 +341,8 @@ template <fixed_string Name, any_batch B>
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   if constexpr (any_record<element> && !found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<element>::type>{});
   else
     static_assert(found,
                   "penstock: get<name> is for a field, and the samples of this batch are no records and have "
@@ -361,7 +362,8 @@ template <fixed_string Name, any_batch B>
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   if constexpr (any_record<element> && !found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<element>::type>{});
   else
     static_assert(
         found,
@@ -379,7 +381,8 @@ template <fixed_string Name, any_batch B>
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   if constexpr (any_record<element> && !found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
+    mistakes::no_such_field_in_batch::explain(
+        std::type_identity<typename detail::names_of_record<element>::type>{});
   else
     static_assert(found,
                   "penstock: device_view<name> is for a field, and the samples of this batch are no records "

@@ -150,14 +150,12 @@ class block_pool {
     return made;
   }
   void give_back(block* b) noexcept;
-  template <class See>
-  void see_free(See see) {
+  void see_free(auto see) {
     const std::lock_guard guard(lock_);
     for (block* const one : free_) see(*one);
   }
   /// Passes to `see` the free blocks that would be taken last: as many as there are blocks beyond `wanted`.
-  template <class See>
-  void see_surplus(std::size_t wanted, See see) {
+  void see_surplus(std::size_t wanted, auto see) {
     const std::lock_guard guard(lock_);
     const std::size_t surplus = all_.size() > wanted ? all_.size() - wanted : 0;
     for (std::size_t i = 0; i < surplus && i < free_.size(); ++i) see(*free_[i]);

@@ -29,16 +29,14 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Whether a value has this shape; where possible, without evaluating it.
-template <class V>
-bool has_shape(const V& v, const extents& shape) {
+bool has_shape(const auto& v, const extents& shape) {
   if constexpr (requires { v.shape(); })
     return v.shape() == shape;
   else
     return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
 }
 
-template <class V>
-extents value_shape(const V& v) {
+extents value_shape(const auto& v) {
   if constexpr (requires { v.shape(); })
     return v.shape();
   else
@@ -249,8 +247,7 @@ class flexible_column : public flexible_values {
   }
 
  private:
-  template <class U>
-  static void write_at(T* into, const U& value, const extents& shape, memory_space space) {
+  static void write_at(T* into, const auto& value, const extents& shape, memory_space space) {
     if constexpr (detail::arranges<order>)
       detail::write_arranged<order>(value, into, shape, space);
     else

@@ -189,8 +189,7 @@ class column_set {
  private:
   static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
-  template <class F>
-  void each(F f) {
+  void each(auto f) {
     columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }
 

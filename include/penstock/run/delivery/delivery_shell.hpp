@@ -240,8 +240,7 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
   static constexpr std::uint32_t pieces = 1u << 30;
 
-  template <class F>
-  void or_fail(F f) {
+  void or_fail(auto f) {
     try {
       f();
     } catch (...) {

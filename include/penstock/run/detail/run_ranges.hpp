@@ -12,20 +12,16 @@
 /// The ranges that a loop over a run iterates over. They all refer to the run.
 namespace penstock::inline v0_1::mistakes {
 
-struct temporary_run {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
+struct temporary_run : about_expression {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: rest() or epoch() of a temporary run; give the run a name: auto run = plan.open();");
   }
 };
-struct epoch_is_no_batch {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+struct epoch_is_no_batch : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: run.epochs(n) gives epochs, and this is one of them, not a batch; write "
                   "for (auto epoch : run.epochs(n)) for (auto&& b : epoch)");
   }
@@ -91,19 +87,19 @@ class run_epoch {
   /// A mistake: a batch has a size, values and fields, an epoch has not.
   template <class Self = run_epoch>
   [[nodiscard]] ill_formed::batch size() const {
-    mistakes::epoch_is_no_batch::explain<Self>();
+    mistakes::epoch_is_no_batch::explain(std::type_identity<Self>{});
     return {};
   }
   /// A mistake, as `size`.
   template <class Self = run_epoch>
   [[nodiscard]] ill_formed::view values() const {
-    mistakes::epoch_is_no_batch::explain<Self>();
+    mistakes::epoch_is_no_batch::explain(std::type_identity<Self>{});
     return {};
   }
   /// A mistake, as `size`.
   template <class Index>
   [[nodiscard]] ill_formed::view operator[](const Index&) const {
-    mistakes::epoch_is_no_batch::explain<Index>();
+    mistakes::epoch_is_no_batch::explain(std::type_identity<Index>{});
     return {};
   }
 
@@ -160,7 +156,7 @@ namespace penstock::inline v0_1 {
 /// A mistake: an epoch has no fields.
 template <fixed_string Name, class Run>
 [[nodiscard]] ill_formed::view get(const detail::run_epoch<Run>&) {
-  mistakes::epoch_is_no_batch::explain<Run>();
+  mistakes::epoch_is_no_batch::explain(std::type_identity<Run>{});
   return {};
 }
 

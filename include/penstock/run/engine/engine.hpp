@@ -147,8 +147,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] session_type& device_session() noexcept { return this->device_; }
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return this->reader_; }
   /// Calls `f` with the reader, of a forward source too.
-  template <class F>
-  void with_reader(F&& f) const {
+  void with_reader(auto&& f) const {
     if constexpr (parts::forward)
       f(front_.reader());
     else if (reader().has_value())
@@ -177,8 +176,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   };
 
   /// Does some work on a block, and adds to it what the stages warned of meanwhile.
-  template <class Work>
-  static std::uint64_t noting_warnings(const plan_worker& w, block& b, Work work) noexcept {
+  static std::uint64_t noting_warnings(const plan_worker& w, block& b, auto work) noexcept {
     if constexpr (!can_warn<typename chain_type::worker>()) return work();
     const std::uint64_t before = warnings_of(w.scratch), made = work();
     if (const std::uint64_t more = warnings_of(w.scratch) - before; more != 0)
@@ -281,8 +279,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       if (!is_kept_in(evaluator_.chain(), source)) hint(*this->reader_, source, ahead_.scout);
     }
   }
-  template <class List>
-  void list_all(const placement& samples, asking& at, List& into) {
+  void list_all(const placement& samples, asking& at, auto& into) {
     samples.bind(orders(), at.bound);
     at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)

@@ -160,8 +160,7 @@ class engine_shell {
   }
   /// Drops what was opened and restarts where `move(feed&)` puts the feed; over a forward source, at the
   /// position `front`, which a front has saved.
-  template <class Move>
-  void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
+  void reposition(auto&& move, std::span<const std::uint64_t> front = {}) {
     drop_opened();
     try {
       move(leading_);

@@ -295,10 +295,9 @@ class serial_front {
   /// the run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
   /// called inside a handler when the source throws after n samples; `waited(ns)` reports how long the
   /// chunk's turn took to come.
-  template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t maximum, bool abandoned,
-                                const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
-                                Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
+                                const auto& r, std::uint64_t& count, bool& ended, auto failed, auto waited,
+                                std::vector<std::uint64_t>* after = nullptr) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_mark);
     const std::uint64_t begin = detail::now_ns();
     while (true) {

@@ -38,8 +38,7 @@ class returned_column {
   returned_column(Session& session, memory_account& account) : memory_(session, account) {}
 
   /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
-  template <class V>
-  void assign(const V& value) {
+  void assign(const auto& value) {
     const extents shape = detail::value_shape(value);
     const auto count = detail::to_size(shape.elements());
     memory_.reserve(count * sizeof(value_type));
@@ -124,10 +123,7 @@ class returned_set : public returned_arrays<returned_column<Views>> {
   using element = detail::reading<Views>;
   using returned_arrays<returned_column<Views>>::returned_arrays;
 
-  template <class R>
-  void assign(const R& made) {
-    detail::at<0>(this->columns_).assign(made);
-  }
+  void assign(const auto& made) { detail::at<0>(this->columns_).assign(made); }
   [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
 };
 template <class... Fields>
@@ -136,8 +132,7 @@ class returned_set<record<Fields...>> : public returned_arrays<returned_column<t
   using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
   using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
 
-  template <class R>
-  void assign(const R& made) {
+  void assign(const auto& made) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
     }(std::index_sequence_for<Fields...>{});

@@ -167,8 +167,7 @@ class device_works<Plan, pack<First, Rest...>> {
   }(static_cast<const typename Plan::stages_type*>(nullptr));
   static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
 
-  template <class Session>
-  static int device_of(const Session& session) {
+  static int device_of(const auto& session) {
     if constexpr (requires { session.device(); })
       return session.device();
     else

@@ -2,36 +2,34 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/split_files.hpp>
 #include <penstock/source/files/table_marks.hpp>
 #include <penstock/storage/concepts.hpp>
 
 namespace penstock::inline v0_1::detail {
 
+/// What a folder's files are: `*.parquet`; `*.arrow`, of the folders that Hugging Face's `datasets` writes
+/// with `save_to_disk` those that their `state.json` lists; `*.csv`; `*.tsv`; `*.jsonl` and `*.ndjson`, or if
+/// there are none `*.txt` and `*.text`; names with "tfrecord" or ".tfrec" in them, or if there are none
+/// numbered ones without an ending.
+enum class data_kind : std::uint8_t { parquet, arrow, csv, tsv, lines, tfrecord };
+
 /// The paths of a dataset's files: those of a folder, or those that a pattern names; of a split, if one is
-/// named, and otherwise those of a folder that has one only. Throw errc::missing for a folder without any,
+/// named, and otherwise those of a folder that has one only. Throws errc::missing for a folder without any,
 /// without the split, or without some of those that names count, and errc::argument for files of several
 /// splits, of two writings of a dataset, and for a table's folder.
 ///
 /// Folders are looked through with the folders in them, without names that begin with `_` or `.`.
-[[nodiscard]] std::vector<std::string> parquet_paths(const std::string& pattern,
-                                                     const named_split* wanted = nullptr);
-/// Of the folders that Hugging Face's `datasets` writes with `save_to_disk` those that their `state.json`
-/// lists.
-[[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern,
-                                                   const named_split* wanted = nullptr);
-[[nodiscard]] std::vector<std::string> csv_paths(const std::string& pattern,
-                                                 const named_split* wanted = nullptr);
-[[nodiscard]] std::vector<std::string> tsv_paths(const std::string& pattern,
-                                                 const named_split* wanted = nullptr);
+[[nodiscard]] std::vector<std::string> data_paths(data_kind kind, const std::string& pattern,
+                                                  const named_split* wanted = nullptr);
+template <pattern_text Text>
+[[nodiscard]] std::vector<std::string> data_paths(data_kind kind, const Text& pattern,
+                                                  const named_split* wanted = nullptr) {
+  return data_paths(kind, to_pattern(pattern), wanted);
+}
 /// Whether there is a folder of this name.
 [[nodiscard]] bool is_data_folder(const std::string& path);
-/// `*.jsonl` and `*.ndjson`; if there are none, `*.txt` and `*.text`.
-[[nodiscard]] std::vector<std::string> line_paths(const std::string& pattern,
-                                                  const named_split* wanted = nullptr);
-/// Names with "tfrecord" or ".tfrec" in them; if there are none, numbered ones without an ending.
-[[nodiscard]] std::vector<std::string> tfrecord_paths(const std::string& pattern,
-                                                      const named_split* wanted = nullptr);
 
 /// A storage whose objects are the files of one dataset. Throws errc::argument for those of several splits,
 /// and of a table.

@@ -4,7 +4,6 @@
 #include <penstock/source/files/data_folder.hpp>
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/storage/file_names.hpp>
 
@@ -21,8 +20,32 @@ struct folder_rules {
   bool (*is)(std::string_view name);
   bool (*is_instead)(std::string_view name) = nullptr;  // if there are none
   bool is_table = false;                                // whether a table may keep such files
-  bool flat = false;                                    // whether folders in it are looked at only if need be
+  bool saved = false;  // whether `save_to_disk` writes them: folders in it are looked at only if need be
 };
+
+inline constexpr folder_rules rules_of_kinds[] = {
+    {"parquet", "*.parquet",
+     [](std::string_view name) {
+       return name.ends_with(".parquet") || name.ends_with(".parq") || name.ends_with(".pq");
+     },
+     nullptr, true},
+    // Hugging Face keeps what its functions returned under names that begin with "cache-".
+    {"arrow_ipc", "*.arrow",
+     [](std::string_view name) { return name.ends_with(".arrow") && !name.starts_with("cache-"); }, nullptr,
+     true, true},
+    {"csv", "*.csv", [](std::string_view name) { return name.ends_with(".csv"); }},
+    {"tsv", "*.tsv", [](std::string_view name) { return name.ends_with(".tsv"); }},
+    {"lines", "*.jsonl or *.txt",
+     [](std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); },
+     [](std::string_view name) { return name.ends_with(".txt") || name.ends_with(".text"); }},
+    {"tfrecord", "*.tfrecord",
+     [](std::string_view name) {
+       const bool is_index = name.ends_with(".idx") || name.ends_with(".index") || name.ends_with(".json");
+       return !is_index && (name.find("tfrecord") != name.npos || name.find(".tfrec") != name.npos);
+     },
+     [](std::string_view name) {
+       return name.find('.') == name.npos && numbered_name_of(name).has_value();
+     }}};
 
 /// Paths relative to a folder, in the order of their bytes.
 template <class Iterator>
@@ -53,7 +76,7 @@ PENSTOCK_INLINE std::vector<std::string> files_in_folder(const std::string& fold
   using deep = std::filesystem::recursive_directory_iterator;
   for (const auto is : {rules.is, rules.is_instead}) {
     if (is == nullptr) continue;
-    std::vector<std::string> found = rules.flat ? files_in<flat>(folder, is) : std::vector<std::string>();
+    std::vector<std::string> found = rules.saved ? files_in<flat>(folder, is) : std::vector<std::string>();
     if (found.empty()) found = files_in<deep>(folder, is);
     if (!found.empty()) return found;
   }
@@ -139,8 +162,9 @@ PENSTOCK_INLINE bool is_data_folder(const std::string& path) {
   return std::filesystem::is_directory(path, failed);
 }
 
-PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, const named_split* wanted,
-                                                    const folder_rules& rules, bool saved = false) {
+PENSTOCK_INLINE std::vector<std::string> data_paths(data_kind kind, const std::string& given,
+                                                    const named_split* wanted) {
+  const folder_rules& rules = rules_of_kinds[static_cast<std::size_t>(kind)];
   const std::string pattern = files::local_path(given);
   const source_call call{rules.source, pattern};
   if (!is_data_folder(pattern)) {
@@ -154,7 +178,7 @@ PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, co
   std::string folder = pattern;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   std::vector<std::string> relative = files_in_folder(folder, rules);
-  const bool all_said = saved && keep_saved(folder, relative);
+  const bool all_said = rules.saved && keep_saved(folder, relative);
   if (wanted == nullptr) {
     refuse_several_splits(relative, call);
   } else {
@@ -165,58 +189,8 @@ PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, co
   for (std::string& path : relative) path.insert(0, folder == "/" ? folder : folder + "/");
   if (all_said) return relative;
   check_numbered_files(relative, call);
-  if (saved && (wanted == nullptr || wanted->name != "all")) refuse_other_names(folder, relative);
+  if (rules.saved && (wanted == nullptr || wanted->name != "all")) refuse_other_names(folder, relative);
   return relative;
-}
-
-PENSTOCK_INLINE std::vector<std::string> parquet_paths(const std::string& pattern,
-                                                       const named_split* wanted) {
-  const auto is = [](std::string_view name) {
-    return name.ends_with(".parquet") || name.ends_with(".parq") || name.ends_with(".pq");
-  };
-  return data_paths(pattern, wanted, {.source = "parquet", .files = "*.parquet", .is = is, .is_table = true});
-}
-
-PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern, const named_split* wanted) {
-  // Hugging Face keeps what its functions returned under names that begin with "cache-".
-  const auto is = [](std::string_view name) {
-    return name.ends_with(".arrow") && !name.starts_with("cache-");
-  };
-  return data_paths(pattern, wanted,
-                    {.source = "arrow_ipc", .files = "*.arrow", .is = is, .is_table = true, .flat = true},
-                    true);
-}
-
-PENSTOCK_INLINE std::vector<std::string> line_paths(const std::string& pattern, const named_split* wanted) {
-  const auto is = [](std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); };
-  const auto is_text = [](std::string_view name) {
-    return name.ends_with(".txt") || name.ends_with(".text");
-  };
-  return data_paths(pattern, wanted,
-                    {.source = "lines", .files = "*.jsonl or *.txt", .is = is, .is_instead = is_text});
-}
-
-PENSTOCK_INLINE std::vector<std::string> csv_paths(const std::string& pattern, const named_split* wanted) {
-  const auto is = [](std::string_view name) { return name.ends_with(".csv"); };
-  return data_paths(pattern, wanted, {.source = "csv", .files = "*.csv", .is = is});
-}
-
-PENSTOCK_INLINE std::vector<std::string> tsv_paths(const std::string& pattern, const named_split* wanted) {
-  const auto is = [](std::string_view name) { return name.ends_with(".tsv"); };
-  return data_paths(pattern, wanted, {.source = "tsv", .files = "*.tsv", .is = is});
-}
-
-PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& pattern,
-                                                        const named_split* wanted) {
-  const auto is = [](std::string_view name) {
-    const bool is_index = name.ends_with(".idx") || name.ends_with(".index") || name.ends_with(".json");
-    return !is_index && (name.find("tfrecord") != name.npos || name.find(".tfrec") != name.npos);
-  };
-  const auto is_numbered = [](std::string_view name) {
-    return name.find('.') == name.npos && numbered_name_of(name).has_value();
-  };
-  return data_paths(pattern, wanted,
-                    {.source = "tfrecord", .files = "*.tfrecord", .is = is, .is_instead = is_numbered});
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -17,7 +18,7 @@ namespace detail {
 /// whoever reads them one after another waits for no answer.
 ///
 /// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
-class size_requests {
+class size_requests : unmovable {
  public:
   enum class state : std::uint8_t { open, known, failed };
   struct answer_type {
@@ -26,8 +27,6 @@ class size_requests {
   };
 
   size_requests(session_view session, std::size_t objects) noexcept;
-  size_requests(const size_requests&) = delete;
-  size_requests& operator=(const size_requests&) = delete;
   /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
   ~size_requests();
 
@@ -71,7 +70,7 @@ class size_requests {
 /// ahead. No allocation in the steady state.
 ///
 /// Threads: one reads; `end` and nothing else may be called by others meanwhile.
-class forward_pieces {
+class forward_pieces : unmovable {
  public:
   static constexpr std::size_t piece = 1_MiB;
 
@@ -83,8 +82,6 @@ class forward_pieces {
     requests_.reserve(slots_.size());
     if (session.in_background() && session.traits().latency) sizes_.emplace(session, objects);
   }
-  forward_pieces(const forward_pieces&) = delete;
-  forward_pieces& operator=(const forward_pieces&) = delete;
   /// Ends the reads in progress, and waits until they have been reported.
   ~forward_pieces() {
     end();

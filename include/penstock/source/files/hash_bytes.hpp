@@ -20,6 +20,11 @@ namespace detail {
 /// A 64-bit hash of bytes, in four lanes so that it keeps up with memory. It detects accidents, not attacks.
 [[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
 
+/// Writes the head of a file of ours: eight letters, the version, the head's own size, numbers, zeros, and
+/// last the checksum of all that.
+void store_head(mutable_bytes to, std::string_view magic, std::uint32_t version,
+                std::initializer_list<std::uint64_t> numbers) noexcept;
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 

@@ -54,4 +54,19 @@ PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
   return sum;
 }
 
+PENSTOCK_INLINE void store_head(mutable_bytes to, std::string_view magic, std::uint32_t version,
+                                std::initializer_list<std::uint64_t> numbers) noexcept {
+  const std::size_t end = to.size() - 8;
+  std::memset(to.data(), 0, end);
+  std::memcpy(to.data(), magic.data(), magic.size());
+  store_little<std::uint32_t>(to.data() + 8, version);
+  store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(to.size()));
+  std::byte* field = to.data() + 16;
+  for (const std::uint64_t value : numbers) {
+    store_little<std::uint64_t>(field, value);
+    field += 8;
+  }
+  store_little<std::uint64_t>(to.data() + end, checksum(to.first(end)));
+}
+
 }  // namespace penstock::inline v0_1::detail

@@ -67,6 +67,14 @@ template <std::integral T>
                              value.is_number() ? "" : "JSON of the type ", there});
 }
 
+/// The number of this name in an entry of a description, which is `of` for the error: "a shard".
+[[nodiscard]] inline std::uint64_t count_at(const nlohmann::json& object, const char* key,
+                                            std::string_view of) {
+  if (!object.contains(key) || !object[key].is_number_unsigned())
+    throw error(errc::format, {of, " has no '", key, "' that is a number"});
+  return object[key].get<std::uint64_t>();
+}
+
 /// The whole number of this name in an object, which must have it. Throws as `whole_number`.
 template <std::integral T>
 [[nodiscard]] T number_at(const nlohmann::json& object, const char* name) {

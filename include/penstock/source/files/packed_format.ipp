@@ -25,8 +25,7 @@ PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
   bool skipped = false;
   while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
          head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
-    std::uint64_t size = 8;
-    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    const std::uint64_t size = std::uint64_t{8} + load_little<std::uint32_t>(head.data() + 4);
     head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
     skipped = true;
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
-/// Unpacked copies of packed files, each with a record of what it is a copy of.
+/// Unpacked copies of packed files, each with a record of what it is a copy of, and the right to make a file.
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -52,7 +53,6 @@ struct packed_state {
   object_version version;
 };
 /// Whether `copy` exists, is unchanged, and was made from this state of the packed file.
-[[nodiscard]] bool copy_is_current(int record, const std::string& copy, const packed_state& packed);
 [[nodiscard]] bool copy_is_current(const std::string& copy, const packed_state& packed);
 
 /// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
@@ -73,6 +73,22 @@ class copy_lock {
   [[nodiscard]] static error failure(std::string_view doing, const std::string& path);
 
   std::string copy_;
+  owned_descriptor opened_;
+};
+
+/// The right to make one file, which one thread of one process on the machine holds at a time. The lock
+/// ends with the process, however that ends. The file is renamed into place, so a file system without locks
+/// costs duplicate work and nothing else.
+class making_lock : unmovable {
+ public:
+  /// Waits for the others.
+  explicit making_lock(const std::string& path);
+  ~making_lock();
+
+ private:
+  [[nodiscard]] bool still_there() const noexcept;
+
+  std::string lock_;
   owned_descriptor opened_;
 };
 

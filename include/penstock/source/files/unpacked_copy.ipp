@@ -45,15 +45,7 @@ PENSTOCK_INLINE std::uint64_t ends_of_file(const std::string& path) noexcept {
 
 PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() const noexcept {
   std::array<std::byte, size> to{};
-  std::memcpy(to.data(), magic.data(), magic.size());
-  store_little<std::uint32_t>(to.data() + 8, version);
-  store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
-  store_little<std::uint64_t>(to.data() + 16, packed.size);
-  store_little<std::uint64_t>(to.data() + 24, packed.stamp);
-  store_little<std::uint64_t>(to.data() + 32, copy.size);
-  store_little<std::uint64_t>(to.data() + 40, copy.stamp);
-  store_little<std::uint64_t>(to.data() + 48, ends);
-  store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
+  store_head(to, magic, version, {packed.size, packed.stamp, copy.size, copy.stamp, ends});
   return to;
 }
 
@@ -156,6 +148,33 @@ PENSTOCK_INLINE error copy_lock::failure(std::string_view doing, const std::stri
                {"cannot ", doing, " the record of an unpacked copy: ", std::generic_category().message(code),
                 "; name a writable folder in unpacked_options::folder"})
       .in_file(path);
+}
+
+PENSTOCK_INLINE making_lock::making_lock(const std::string& path) : lock_(path + ".lock") {
+  do {
+    opened_ = owned_descriptor(::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    if (opened_.get() < 0) {
+      const int code = errno;
+      throw error(errc::io, {"cannot create: ", std::generic_category().message(code),
+                             "; name a file in a writable folder"})
+          .in_file(lock_);
+    }
+    int locked = 0;
+    while ((locked = ::flock(opened_.get(), LOCK_EX)) != 0 && errno == EINTR) {
+    }
+    if (locked != 0) break;
+    // the previous holder removed this lock file, and another process may already lock a new one
+  } while (!still_there());
+  remove_leftovers(path);
+}
+
+PENSTOCK_INLINE making_lock::~making_lock() { ::unlink(lock_.c_str()); }
+
+PENSTOCK_INLINE bool making_lock::still_there() const noexcept {
+  struct stat ours {
+  }, named{};
+  return ::fstat(opened_.get(), &ours) == 0 && ::stat(lock_.c_str(), &named) == 0 &&
+         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
 }  // namespace detail

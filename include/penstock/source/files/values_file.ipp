@@ -19,16 +19,8 @@ namespace detail {
 
 PENSTOCK_INLINE std::array<std::byte, values_header::size> values_header::bytes() const noexcept {
   std::array<std::byte, size> to{};
-  std::memcpy(to.data(), magic.data(), magic.size());
-  store_little<std::uint32_t>(to.data() + 8, version);
-  store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
-  store_little<std::uint32_t>(to.data() + 16, static_cast<std::uint32_t>(kind));
-  std::byte* field = to.data() + 24;
-  for (const std::uint64_t value : {dataset, samples, name_bytes, texts, text_bytes, content}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to.data() + size - 8, checksum({to.data(), size - 8}));
+  store_head(to, magic, version,
+             {static_cast<std::uint64_t>(kind), dataset, samples, name_bytes, texts, text_bytes, content});
   return to;
 }
 

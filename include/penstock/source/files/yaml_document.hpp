@@ -5,6 +5,7 @@
 #error "penstock/source/files/yaml_document.hpp needs libyaml: link penstock::yaml"
 #endif
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 
 #include <yaml.h>
@@ -70,11 +71,8 @@ class yaml_document {
       delete parser;
     }
   };
-  struct owned_event {
+  struct owned_event : unmovable {
     yaml_event_t value{};
-    owned_event() = default;
-    owned_event(const owned_event&) = delete;
-    owned_event& operator=(const owned_event&) = delete;
     ~owned_event() { yaml_event_delete(&value); }
     void clear() noexcept {
       yaml_event_delete(&value);

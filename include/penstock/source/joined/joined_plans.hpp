@@ -10,73 +10,64 @@ namespace penstock::inline v0_1 {
 namespace mistakes {
 
 struct joins_no_source : about_expression {
-  template <class Reached>
-  static consteval void explain() {
+  static consteval void explain(auto reached) {
     static_assert(
-        never<Reached>,
+        never<decltype(reached)>,
         "penstock: mix, zip and concat join sources, and sources with stages; one argument is something "
         "else; wrap a container in from(...)");
   }
 };
 struct joins_forward : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix, zip and concat compute with positions, and one of these sources can only "
                   "be read forward; use a source with an index");
   }
 };
 struct joins_sharded : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
                   "world) once, after it");
   }
 };
 struct joins_batched : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
   }
 };
 struct joins_cursor : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
                   "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
 struct joins_filter : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
                   "there are; write it after them");
   }
 };
 struct joins_annotation : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: inside mix, zip and concat the only annotation allowed is seed(n); workers, "
                   "prefetch, memory and the like apply to the whole run, write them after it");
   }
 };
 struct joins_bad_samples : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
                   "whole run, write it after them");
   }
 };
 struct joins_nothing : about_expression {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>, "penstock: mix, zip and concat need at least one source to join");
   }
 };
 
@@ -161,7 +152,7 @@ template <class Wrong, class Make, class... Args>
   if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
     return ill_formed{};
   } else if constexpr (!is_right<Wrong>) {
-    Wrong::template explain<void>();
+    Wrong::explain(0);
     return ill_formed{};
   } else {
     return make(args...);
@@ -189,9 +180,8 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 namespace mistakes {
 
 struct elements_differ : about_element {
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
                   "penstock: mix and concat deliver one type of element, and the elements of these sources "
                   "are of different types; convert them to one type with map(f) or fields<...>. This error "
                   "names them, in elements<...>");

@@ -21,11 +21,7 @@ constexpr std::size_t head_size = 24, field_size = 1041, name_size = 16, entry_s
 [[noreturn, gnu::cold]] inline void bad(std::initializer_list<piece> what, std::uint64_t offset) {
   throw error(errc::format, what).at_offset(offset);
 }
-inline std::uint64_t number(const std::byte* at, std::size_t size) noexcept {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(at[i]) << (8 * i);
-  return value;
-}
+inline std::uint64_t number(const std::byte* at) noexcept { return load_little<std::uint64_t>(at); }
 
 // What numpy calls an element: "<f4". Empty if no codec reads such.
 PENSTOCK_INLINE std::string_view dtype_of(std::string_view descr, std::uint64_t& item) {
@@ -57,8 +53,8 @@ PENSTOCK_INLINE std::string_view dtype_of(std::string_view descr, std::uint64_t&
 PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, std::uint64_t offset) {
   constexpr std::size_t dimensions = 32, maximum = 1024 - 8 * dimensions - 8;
   std::size_t count = dimensions;
-  while (count != 0 && number(arguments + 8 * (count - 1), 8) == 0) --count;
-  const std::uint64_t length = number(arguments + 8 * dimensions, 8);
+  while (count != 0 && number(arguments + 8 * (count - 1)) == 0) --count;
+  const std::uint64_t length = number(arguments + 8 * dimensions);
   if (length > maximum) bad({"the type of the array '", field.name, "' has ", length, " bytes"}, offset);
   const std::string_view text(reinterpret_cast<const char*>(arguments + 8 * dimensions + 8), to_size(length));
   const std::size_t end = text.rfind('"'), begin = end == text.npos ? end : text.rfind('"', end - 1);
@@ -74,7 +70,7 @@ PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, s
   field.type = penstock::detail::text({"ndarray:", name, ":"});
   field.size = item;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t extent = number(arguments + 8 * i, 8);
+    const std::uint64_t extent = number(arguments + 8 * i);
     append(field.type, {i == 0 ? "" : ",", extent});
     if (__builtin_mul_overflow(field.size, extent, &field.size) || field.size >> 40 != 0)
       bad({"the array '", field.name, "' has more bytes than a file can have"}, offset);
@@ -105,10 +101,12 @@ PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   if (size_ < head_size) bad({"the file has ", size_, " bytes, and the header of FFCV 24"}, 0);
   const object_bytes start = session.range(object, 0, head_size);
   const bytes_view head = start;
-  const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
-                      page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
-  samples_ = number(head.data() + 8, 8);
-  constexpr std::uint64_t smallest_page = std::uint64_t{1} << 21;
+  const auto version = load_little<std::uint16_t>(head.data()),
+             count = load_little<std::uint16_t>(head.data() + 2);
+  const auto page = load_little<std::uint32_t>(head.data() + 4);
+  const std::uint64_t table = number(head.data() + 16);
+  samples_ = number(head.data() + 8);
+  constexpr std::uint32_t smallest_page = 1u << 21;
   if (version != 2 || page < smallest_page || (page & (page - 1)) != 0)
     bad({"this is no file of FFCV, or not of version 2: its version is ", version, ", and its pages have ",
          page, " bytes"},
@@ -126,10 +124,10 @@ PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
     ffcv_field one;
     const std::string_view name(reinterpret_cast<const char*>(at + 1), name_size);
     one.name = name.substr(0, name.find('\0'));
-    one.kind = static_cast<ffcv_kind>(number(at, 1));
+    one.kind = static_cast<ffcv_kind>(at[0]);
     const ffcv_tables::kind_facts facts = ffcv_tables::facts_of_kind(one.kind);
     if (facts.size == 0)
-      bad({"the field '", one.name, "' is of FFCV's type ", number(at, 1),
+      bad({"the field '", one.name, "' is of FFCV's type ", std::to_integer<unsigned>(at[0]),
            ", of which only the program that wrote it knows the size: write the dataset without it"},
           head_size + field_size * i);
     one.type = facts.encoding;
@@ -166,14 +164,14 @@ PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
-    entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
+    entries.push_back({number(values.data() + at + 8), number(values.data() + at + 16)});
   // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
   std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
   image_sizes_.assign(to_size(samples_) * images_, no_size);
   for (std::uint64_t sample = 0; sample < samples_; ++sample)
     for (const ffcv_field& field : fields_) {
       if (field.kind != ffcv_kind::image) continue;
-      const std::uint64_t begin = number(row(sample) + field.offset + 5, 8);
+      const std::uint64_t begin = number(row(sample) + field.offset + 5);
       const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
       if (after == entries.begin()) continue;
       if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)

@@ -6,8 +6,6 @@
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/storage/concepts.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>

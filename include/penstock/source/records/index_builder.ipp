@@ -23,25 +23,12 @@ PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
     apple_double_ = skip_apple_double_ ? 1 : 2;
     if (skip_apple_double_) return;
   }
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
+  if (m.sparse) refuse_sparse(m, parts->key);
   if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
   const std::string lowered = lower_case(parts->suffix);
   if (marks_bad(lowered, m.size)) bad_ = true;
   const std::uint32_t suffix = number_of(lowered);
-  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) refuse_suffix(m, lowered, parts->key);
   last_seen_[suffix] = met_;
   check_room(members_.size(), "members");
   members_.push_back({(m.data / 512) << 24 | suffix, m.size});

@@ -9,7 +9,6 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/sidecar.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,7 +42,7 @@ inline constexpr sidecar own_index{".penstock-index"};
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
-[[nodiscard]] const char* to_text(index_state state) noexcept;
+[[nodiscard]] std::string_view to_text(index_state state) noexcept;
 
 /// Reads the header of an index file and nothing else.
 [[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,

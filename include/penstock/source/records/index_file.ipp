@@ -4,6 +4,7 @@
 #include <penstock/source/records/index_file.hpp>
 
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
 #include <fcntl.h>
@@ -13,8 +14,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
@@ -77,20 +76,11 @@ PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std
   return folder + in_hex(one) + in_hex(two) + ".penstock-index";
 }
 
-PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
-  switch (state) {
-    case index_state::good:
-      return "is valid";
-    case index_state::missing:
-      return "does not exist";
-    case index_state::unreadable:
-      return "cannot be read";
-    case index_state::damaged:
-      return "is damaged, or was written by another version";
-    case index_state::stale:
-      return "was made for another state of the shard";
-  }
-  return "";
+PENSTOCK_INLINE std::string_view to_text(index_state state) noexcept {
+  return enum_name(
+      {"is valid", "does not exist", "cannot be read", "is damaged, or was written by another version",
+       "was made for another state of the shard"},
+      state);
 }
 
 // An open index file and its size.

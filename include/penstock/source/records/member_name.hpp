@@ -37,13 +37,13 @@ struct split_path {
 /// Source: webdataset, tariterators.py, tar_file_iterator.
 [[nodiscard]] bool skipped_member(std::string_view path) noexcept;
 
-/// Names that every WebDataset sample already has, so that no member may have them.
 /// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
 /// systems cannot keep. Source: RFC 1740, and tar of macOS.
 [[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1).starts_with("._");
 }
 
+/// Names that every WebDataset sample already has, so that no member may have them.
 [[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
   return suffix == "__key__" || suffix == "__url__";
 }
@@ -54,6 +54,12 @@ struct split_path {
 }
 
 [[nodiscard]] std::string lower_case(std::string_view text);
+
+/// Throw errc::format for a member that no sample may have: a sparse file, and one whose name WebDataset
+/// keeps for itself or the sample has already.
+[[noreturn, gnu::cold]] void refuse_sparse(const shard_member& m, std::string_view key);
+[[noreturn, gnu::cold]] void refuse_suffix(const shard_member& m, std::string_view lowered,
+                                           std::string_view key);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,8 @@
 
 #include <penstock/source/records/member_name.hpp>
 
+#include <penstock/core/error.hpp>
+
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -37,6 +39,23 @@ PENSTOCK_INLINE std::string lower_case(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return lowered;
+}
+
+PENSTOCK_INLINE void refuse_sparse(const shard_member& m, std::string_view key) {
+  throw error(errc::format, {"'", m.path,
+                             "' is a sparse file, which is stored with its holes left out; write the archive "
+                             "without --sparse"})
+      .at_offset(m.header)
+      .for_key(key);
+}
+
+PENSTOCK_INLINE void refuse_suffix(const shard_member& m, std::string_view lowered, std::string_view key) {
+  throw error(errc::format,
+              {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                        : "the sample has two members '",
+               lowered, "'"})
+      .at_offset(m.header)
+      .for_key(key);
 }
 
 }  // namespace detail

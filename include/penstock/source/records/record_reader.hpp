@@ -16,8 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>

@@ -9,17 +9,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
-  std::memset(to, 0, size);
-  std::memcpy(to, magic.data(), magic.size());
-  store_little<std::uint32_t>(to + 8, version);
-  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-  std::byte* field = to + 16;
-  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+  store_head({to, size}, magic, version,
+             {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content,
+              unended, bytewise, apple_double});
 }
 
 PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {

@@ -33,7 +33,7 @@ struct show_samples {
 template <class Session, class Show>
 class open_shards {
  public:
-  using worker = typename worker_for<Session>::type;
+  using worker = worker_for<Session>;
   using element = typename Show::template element<worker>;
 
   template <class Files>

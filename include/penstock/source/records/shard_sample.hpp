@@ -10,8 +10,6 @@
 #include <penstock/storage/fetched.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -217,8 +215,7 @@ class copying_worker : public fetch_link<Session> {
 };
 
 /// The state of one worker whose session shows bytes in place.
-template <class Session>
-  requires(all_mapped<Session>())
+template <storage_session Session>
 class viewing_worker {
  public:
   static constexpr bool views = true;
@@ -251,14 +248,8 @@ class viewing_worker {
 };
 
 template <class Session>
-struct worker_for {
-  using type = copying_worker<Session>;
-};
-template <class Session>
-  requires(all_mapped<Session>())
-struct worker_for<Session> {
-  using type = viewing_worker<Session>;
-};
+using worker_for =
+    std::conditional_t<all_mapped<Session>(), viewing_worker<Session>, copying_worker<Session>>;
 
 /// The bytes of a member, not read yet. Valid during the call that delivers its sample.
 template <class Worker>

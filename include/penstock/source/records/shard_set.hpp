@@ -20,8 +20,6 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,15 +31,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
-struct index_rules {
-  index_policy policy = index_policy::cache;
-  std::size_t threads = 0;
-  std::uint64_t extension_limit = 0;
-  std::uint64_t scan_gap = 0;
-  std::string folder = {};
+struct index_rules : webdataset_options {
   const shard_kind* kind = nullptr;
-  on_damaged_shard damaged = on_damaged_shard::refuse;
-  bool skip_apple_double = true;
 };
 
 struct known_shards;
@@ -57,7 +48,7 @@ struct store_calls {
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
-struct known_shards : known_files {
+struct known_shards : known_files, unmovable {
   index_rules rules;
   const store_calls* store;                     // null if all names are paths
   bool local = false;                           // whether the names are paths
@@ -66,8 +57,6 @@ struct known_shards : known_files {
   std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
   known_shards(index_rules chosen, bool latent, const store_calls* in_store);
-  known_shards(const known_shards&) = delete;
-  known_shards& operator=(const known_shards&) = delete;
   ~known_shards();
   [[nodiscard]] scan_pace pace() const noexcept {
     return distant ? scan_pace::far(rules.scan_gap) : scan_pace();

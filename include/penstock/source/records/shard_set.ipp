@@ -57,7 +57,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
       headers[i] = header;
       if (state != index_state::missing) states[i] = state;
       if (state == index_state::good) return;
-      if (rules.policy == index_policy::require && local)
+      if (rules.index == index_policy::require && local)
         throw index_required(path, names[i], to_text(state), errc::missing);
     }
   });
@@ -100,7 +100,7 @@ PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
   local = where.local;
   shards = std::move(known);
   const std::span<const std::string> names = where.names;
-  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  check_any(names.size());
   if (names.size() != shards.shards().size()) {
     throw error(errc::argument,
                 {"the manifest lists ", shards.shards().size(), " shards, and the storage has ", names.size(),
@@ -177,14 +177,14 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
                                                          index_state own, shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  const foreign_index* const other = rules.policy.foreign_;
+  const foreign_index* const other = rules.index.foreign_;
   const auto translated = [&] {
     return made(other->build(*other,
                              {session, id, {}, rules.extension_limit, pace(), rules.skip_apple_double}, name,
                              local ? nullptr : &near));
   };
-  if (rules.policy.own_ == own_index_use::none) return translated();
-  std::string why = to_text(own);
+  if (rules.index.own_ == own_index_use::none) return translated();
+  std::string why(to_text(own));
   if (!local) {
     if (auto found = store->find(*this, session, id, near, why)) return made(std::move(*found));
   }
@@ -194,9 +194,9 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
       if (!depends_on_bytes(e.code())) throw;  // what is wrong with the shard itself is said by the scan
       append(why, {"; ", e.message()});
     }
-  if (rules.policy.own_ == own_index_use::require)
+  if (rules.index.own_ == own_index_use::require)
     throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
-  const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
+  const bool takes = rules.on_damaged_shard == on_damaged_shard::take_what_is_there;
   return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
 }
@@ -204,16 +204,16 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
 // The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  if (rules.policy.own_ == own_index_use::none) return {};
-  if (!local) return {store->kept_path(rules.folder, name, shard)};
-  if (rules.policy.own_ != own_index_use::cache) return {index_path(name)};
-  return {index_path(name), cached_index_path(rules.folder, name)};
+  if (rules.index.own_ == own_index_use::none) return {};
+  if (!local) return {store->kept_path(rules.index_folder, name, shard)};
+  if (rules.index.own_ != own_index_use::cache) return {index_path(name)};
+  return {index_path(name), cached_index_path(rules.index_folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  const own_index_use own = rules.policy.own_;
+  const own_index_use own = rules.index.own_;
   if (own == own_index_use::none || own == own_index_use::transient) return false;
   if (own == own_index_use::require && local) return false;  // that of another program stays the only one
   const std::string kept = index_files(name, shard).back();
@@ -227,7 +227,7 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (!damages.empty())
     detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
-  const own_index_use own = rules.policy.own_;
+  const own_index_use own = rules.index.own_;
   const bool keeps = own == own_index_use::keep || own == own_index_use::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -293,7 +293,7 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
   session.confirm(id);
   if (!same) try {
       shard_damage damage;
-      const bool takes = set_->rules.damaged == on_damaged_shard::take_what_is_there;
+      const bool takes = set_->rules.on_damaged_shard == on_damaged_shard::take_what_is_there;
       const buffer built = kind.build(session, id, name, set_->rules.extension_limit, set_->pace(),
                                       {set_->rules.skip_apple_double, takes ? &damage : nullptr});
       same = index_header::load(built.view())->content == tables.header().content;
@@ -302,8 +302,8 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     }
   if (same) return;
   std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy.own_ == own_index_use::none) {
-    index = set_->rules.policy.foreign_->file.of(name);
+  if (set_->rules.index.own_ == own_index_use::none) {
+    index = set_->rules.index.foreign_->file.of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
@@ -340,7 +340,7 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
     if (believed.empty() && seen == index_state::good) believed = path;
     if (seen != index_state::missing) state = seen == index_state::good ? index_state::damaged : seen;
   }
-  if (set_->rules.policy == index_policy::require && set_->local)
+  if (set_->rules.index == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
   shard_damage damage;
   shared<const buffer> built = set_->build(session, *near_, shard, entry.name, state, damage);

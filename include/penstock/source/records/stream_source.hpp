@@ -53,12 +53,21 @@ struct stream_shards {
 
 /// Shards that are read one after another: which one it is, and how much of it was delivered. It must not be
 /// moved: others refer to its input.
-class shard_sequence {
+class shard_sequence : unmovable {
  public:
-  shard_sequence(const shard_sequence&) = delete;
-  shard_sequence& operator=(const shard_sequence&) = delete;
-
   [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+  void rewind_shards() noexcept { shard_ = given_ = 0; }
+  void close() noexcept {
+    input_.close();
+    open_ = false;
+  }
+  /// Goes from the beginning to the marked shard, and past the samples already delivered: `pass()` reads one.
+  template <class Pass>
+  void seek_to(source_mark place, Pass&& pass) {
+    enter(place);
+    while (given_ != place.sample)
+      if (!pass() || shard_ != place.shard) too_few(place);
+  }
 
  protected:
   /// With `objects`, the shards are those, and otherwise files.
@@ -92,19 +101,6 @@ class shard_sequence {
       given_ = 0;
     }
     return false;
-  }
-  /// Goes to the marked shard, after `rewind`, and past the samples already delivered: `pass()` reads one.
-  template <class Pass>
-  void seek_to(source_mark place, Pass&& pass) {
-    enter(place);
-    while (given_ != place.sample)
-      if (!pass() || shard_ != place.shard) too_few(place);
-  }
-
-  void rewind_shards() noexcept { shard_ = given_ = 0; }
-  void close_input() noexcept {
-    input_.close();
-    open_ = false;
   }
   [[nodiscard]] const stream_shards& set() const noexcept { return *set_; }
   [[nodiscard]] shard_stream& input() noexcept { return input_; }
@@ -183,17 +179,22 @@ class stream_reader {
       : state_(std::make_unique<state>(where, std::move(set))) {}
 
   [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-  void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
+  void rewind(std::uint64_t) noexcept {
+    state_->samples.close();
+    state_->samples.rewind_shards();
+  }
   [[nodiscard]] source_mark mark() const noexcept
     requires Shards::seekable
   {
     return state_->samples.mark();
   }
   /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-  void seek(std::uint64_t, source_mark place)
+  void seek(std::uint64_t epoch, source_mark place)
     requires Shards::seekable
   {
-    state_->samples.seek(place);
+    rewind(epoch);
+    element passed;
+    state_->samples.seek_to(place, [&] { return next(passed); });
   }
   /// That of the session.
   [[nodiscard]] session_report report() const

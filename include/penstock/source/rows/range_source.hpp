@@ -2,9 +2,7 @@
 #pragma once
 
 #include <penstock/core/file_range.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/source/record_files.hpp>
-#include <penstock/source/rows/row_files.hpp>
+#include <penstock/source/rows/row_source.hpp>
 
 namespace penstock::inline v0_1::detail {
 

@@ -207,8 +207,7 @@ class safetensors_reader {
     if (!known_format(start).empty()) throw not_a("a safetensors file", start, {});
     throw error(code, why).at_offset(0);
   };
-  std::uint64_t length = 0;
-  for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
+  const auto length = load_little<std::uint64_t>(start.data());
   if (length > safetensors_header::max_bytes)
     refuse(errc::limit, {"the safetensors header says it has ", length,
                          " bytes, and the format allows 100,000,000: is this a safetensors file?"});

@@ -4,7 +4,7 @@
 #include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/source/rows/row_files.hpp>
+#include <penstock/source/rows/row_source.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -34,10 +34,9 @@ inline std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
   constexpr std::uint64_t recognised = 512;  // enough to say what another file is
   if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
-  const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
-  const bool wide = byte_at(6) > 1;
+  const bool wide = start[6] > std::byte{1};
   const std::uint64_t length =
-      byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
+      wide ? load_little<std::uint32_t>(start.data() + 8) : load_little<std::uint16_t>(start.data() + 8);
   if (length > longest_header)
     throw error(errc::limit, {"the npy header says it has ", length, " bytes, and at most 1 MiB is read"})
         .at_offset(8);

@@ -33,6 +33,11 @@ struct window_layout {
   bool within_documents;
 };
 
+/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
+[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
+/// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
+[[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
+
 /// The number of windows of `span` tokens, `stride` apart, that fit in `tokens`.
 [[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
                                                  std::uint64_t stride) noexcept {

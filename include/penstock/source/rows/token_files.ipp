@@ -20,6 +20,19 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
+  if (head.size() < 8) return 0;
+  const auto magic = load_little<std::uint32_t>(head.data()),
+             version = load_little<std::uint32_t>(head.data() + 4);
+  return magic == 20240520 && version == 1 ? 2 : magic == 20240801 && version == 7 ? 4 : 0;
+}
+
+PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
+  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
+                                  {8, true},  {0, false}, {0, false}, {2, false}};
+  return types[code < std::size(types) ? code : 0];
+}
+
 // The tokens within a file.
 struct token_range {
   std::uint64_t begin = 0;  // in bytes
@@ -28,71 +41,59 @@ struct token_range {
 
 inline constexpr std::size_t llmc_header_bytes = 1024;
 
+[[noreturn]] PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
+  throw error(errc::format, what).at_offset(offset);
+}
+
 // The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
 // Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
-PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, const std::string& path,
-                                       token_type type) {
+PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, token_type type) {
   constexpr std::uint32_t narrow_magic = 20240520, wide_magic = 20240801, eval_magic = 20240522;
   const bool wide = type.width == 4;
   const std::uint32_t known_magic = wide ? wide_magic : narrow_magic;
   const std::uint32_t known_version = wide ? 7 : 1;
-  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
-  };
-  if (head.size() < 4) throw fail("the file ends within the header of an llm.c file", size);
+  if (head.size() < 4) refuse_tokens({"the file ends within the header of an llm.c file"}, size);
   const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == (wide ? narrow_magic : wide_magic))
-    throw fail(text({"the llm.c file holds tokens of another width; ask for ",
-                     wide ? "std::uint16_t" : "std::uint32_t"}),
-               0);
+    refuse_tokens(
+        {"the llm.c file holds tokens of another width; ask for ", wide ? "std::uint16_t" : "std::uint32_t"},
+        0);
   if (magic == eval_magic)
-    throw fail("this is an llm.c file of multiple-choice examples, not one of tokens", 0);
+    refuse_tokens({"this is an llm.c file of multiple-choice examples, not one of tokens"}, 0);
   if (magic != known_magic)
     throw not_a("an llm.c token file", head,
                 {"it begins with ", magic, " and not with ", known_magic,
-                 "; a file without a header is read by raw_tokens"})
-        .in_file(path);
-  if (head.size() < llmc_header_bytes) throw fail("the file ends within its llm.c header", size);
+                 "; a file without a header is read by raw_tokens"});
+  if (head.size() < llmc_header_bytes) refuse_tokens({"the file ends within its llm.c header"}, size);
   if (number(1) != known_version)
-    throw fail(text({"version ", number(1), " of llm.c's token files is not known, only ", known_version}),
-               4);
+    refuse_tokens({"version ", number(1), " of llm.c's token files is not known, only ", known_version}, 4);
   const std::uint64_t count = number(2);
   const std::uint64_t present = size - llmc_header_bytes;
   if (count * type.width != present)
-    throw fail(text({"the llm.c header says ", count, " tokens, which are ", count * type.width,
-                     " bytes, but ", present, " follow it; copy the file again if it was cut"}),
-               8);
+    refuse_tokens({"the llm.c header says ", count, " tokens, which are ", count * type.width, " bytes, but ",
+                   present, " follow it; copy the file again if it was cut"},
+                  8);
   return {llmc_header_bytes, count};
 }
 
 // The tokens of a file without a header, as nanoGPT writes them; `head` is its beginning.
-PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const std::string& path,
-                                      token_type type) {
-  if (head.size() >= 8) {
-    const auto magic = load_little<std::uint32_t>(head.data()),
-               version = load_little<std::uint32_t>(head.data() + 4);
-    if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
-      throw error(errc::format,
-                  "the file begins with the header of an llm.c file, which is not tokens; read it "
-                  "with llmc_tokens")
-          .in_file(path)
-          .at_offset(0);
-    if (text_of(head).starts_with("MMIDIDX"))
-      throw error(errc::format,
-                  "this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens")
-          .in_file(path)
-          .at_offset(0);
-  }
+PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token_type type) {
+  if (llmc_width(head) != 0)
+    refuse_tokens({"the file begins with the header of an llm.c file, which is not tokens; read it with "
+                   "llmc_tokens"},
+                  0);
+  if (text_of(head).starts_with("MMIDIDX"))
+    refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
+                  0);
   // Any bytes are tokens, so that only texts in the place of files are refused.
   if (const std::string_view known = known_format(head);
       known.starts_with("a Git LFS") || known.starts_with("an HTML"))
-    throw not_a("a file of tokens", head, {}).in_file(path);
+    throw not_a("a file of tokens", head, {});
   if (size % type.width != 0)
-    throw error(errc::format, {"the file has ", size, " bytes, which is not a whole number of ", type.width,
-                               "-byte tokens: it was cut, or its tokens have another width"})
-        .in_file(path)
-        .at_offset(size - size % type.width);
+    refuse_tokens({"the file has ", size, " bytes, which is not a whole number of ", type.width,
+                   "-byte tokens: it was cut, or its tokens have another width"},
+                  size - size % type.width);
   return {0, size / type.width};
 }
 
@@ -100,25 +101,22 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
 // end.
 // Source: litdata, streaming/writer.py.
 PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object, std::uint64_t size,
-                                          const std::string& path, token_type type) {
-  const auto fail = [&](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
-  };
+                                          token_type type) {
   const auto number = [&](std::uint64_t offset) {
-    if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
+    if (size < 4 || offset > size - 4) refuse_tokens({"the chunk ends within its table"}, size);
     std::array<std::byte, 4> four;
     session.read(object, offset, four);
     return std::uint64_t{load_little<std::uint32_t>(four.data())};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
-    throw fail(
-        "the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is compressed",
-        4);
+    refuse_tokens({"the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is "
+                   "compressed"},
+                  4);
   if ((size - begin) % type.width != 0)
-    throw fail(text({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
-                     type.width, "-byte tokens"}),
-               begin);
+    refuse_tokens({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
+                   type.width, "-byte tokens"},
+                  begin);
   return {begin, (size - begin) / type.width};
 }
 
@@ -127,40 +125,39 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
 class megatron_index {
  public:
   // `bytes` is the whole index, which must outlive this.
-  megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
+  explicit megatron_index(bytes_view bytes) : bytes_(bytes) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
-    const auto version = load_little<std::uint64_t>(bytes.data() + 9);
-    if (version != 1)
-      throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
+      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
+    const auto version = number(9);
+    if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = load_little<std::uint64_t>(bytes.data() + 18);
-    bounds_ = load_little<std::uint64_t>(bytes.data() + 26);
+    sequences_ = number(18);
+    bounds_ = number(26);
     const std::uint64_t room = bytes.size() - head;
     // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
     const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
     if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
-      throw fail(text({"the index says ", sequences_, " sequences and ", bounds_,
-                       " bounds of documents, which does not match its size of ", bytes.size(),
-                       " bytes; copy it again if it was cut"}),
-                 18);
+      refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
+                     " bounds of documents, which does not match its size of ", bytes.size(),
+                     " bytes; copy it again if it was cut"},
+                    18);
   }
 
-  [[nodiscard]] std::uint64_t documents() const noexcept { return bounds_ == 0 ? 0 : bounds_ - 1; }
-
-  // Compares the index with the type asked for and the size of the file of tokens, and calls
-  // `document(first token, tokens)` for each document.
+  // Compares the index with the type asked for, and calls `document(first token, tokens)` for each document.
+  // Returns the number of tokens.
   template <class Document>
-  [[nodiscard]] token_range read(token_type type, std::uint64_t tokens_size, const std::string& tokens_path,
-                                 Document&& document) const {
-    if (!accepts(type))
-      throw fail(text({"the Megatron dataset holds tokens of type ", type_name(code_),
-                       ", and another type was asked for"}),
-                 17);
+  [[nodiscard]] std::uint64_t read(token_type type, Document&& document) const {
+    // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
+    // way round.
+    if (const token_type stored = megatron_type(code_);
+        stored.width != type.width || (type.is_signed && !stored.is_signed))
+      refuse_tokens({"the Megatron dataset holds tokens of type ", type_name(code_),
+                     ", and another type was asked for"},
+                    17);
     if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-      throw fail(text({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_}),
-                 bounds_at());
+      refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
+                    bounds_at());
     std::uint64_t tokens = 0, begin = 0, next = 1;
     const auto close = [&](std::uint64_t sequence) {
       for (; next < bounds_ && bound(next) == sequence; ++next) {
@@ -170,80 +167,40 @@ class megatron_index {
     };
     close(0);
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = load_little<std::uint32_t>(bytes_.data() + at(head + 4 * i));
-      const auto offset = load_little<std::uint64_t>(bytes_.data() + at(head + 4 * sequences_ + 8 * i));
-      if (length > 0x7fffffffu || offset != tokens * type.width)
-        throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
-                   head + 4 * sequences_ + 8 * i);
+      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
+      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
+      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
+        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
       tokens += length;
       close(i + 1);
     }
-    if (next != bounds_) throw fail("the bounds of documents do not ascend", bounds_at() + 8 * next);
-    if (tokens * type.width != tokens_size)
-      throw error(errc::format, {"the index says ", tokens, " tokens, which are ", tokens * type.width,
-                                 " bytes, but the file has ", tokens_size, "; copy both again"})
-          .in_file(tokens_path)
-          .at_offset(std::min(tokens * type.width, tokens_size));
-    return {0, tokens};
+    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
+    return tokens;
   }
+
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
 
  private:
   static constexpr std::size_t head = 34;
 
-  static std::size_t at(std::uint64_t place) noexcept { return detail::to_size(place); }
-  [[nodiscard]] error fail(std::string what, std::uint64_t offset) const {
-    return error(errc::format, std::move(what)).in_file(*path_).at_offset(offset);
+  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
+    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
   }
   [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
-  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept {
-    return load_little<std::uint64_t>(bytes_.data() + at(bounds_at() + 8 * i));
-  }
+  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
   static std::string_view type_name(unsigned code) noexcept {
-    constexpr std::string_view names[] = {"uint8", "int8",    "int16",   "int32",
-                                          "int64", "float64", "float32", "uint16"};
-    return code >= 1 && code <= 8 ? names[code - 1] : "unknown";
-  }
-  // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
-  // way round.
-  [[nodiscard]] bool accepts(token_type type) const noexcept {
-    switch (code_) {
-      case 1:
-        return type.width == 1 && !type.is_signed;
-      case 2:
-        return type.width == 1;
-      case 3:
-        return type.width == 2;
-      case 4:
-        return type.width == 4;
-      case 5:
-        return type.width == 8;
-      case 8:
-        return type.width == 2 && !type.is_signed;
-      default:
-        return false;
-    }
+    return enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
+                     code);
   }
 
   bytes_view bytes_;
-  const std::string* path_;
   unsigned code_ = 0;
   std::uint64_t sequences_ = 0;
   std::uint64_t bounds_ = 0;
 };
 
 PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
-  switch (format) {
-    case token_format::raw:
-      return "raw";
-    case token_format::llmc:
-      return "llmc";
-    case token_format::megatron:
-      return "megatron";
-    case token_format::litdata:
-      break;
-  }
-  return "litdata";
+  return enum_name({"raw", "llmc", "megatron", "litdata"}, format);
 }
 
 PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
@@ -305,24 +262,33 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
         throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
             .in_file(names[object]);
       const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
-      const megatron_index index(bytes, names[found->second]);
-      range = index.read(type, version.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
-        longest = std::max(longest, count);
-        const std::uint64_t windows = windows_in(count, span, window.stride);
-        if (!window.within_documents || windows == 0) return;
-        first_windows.push_back(all);
-        first_tokens.push_back(first);
-        all += windows;
+      in_file(names[found->second], [&] {
+        const megatron_index index(bytes);
+        range.count = index.read(type, [&](std::uint64_t first, std::uint64_t count) {
+          longest = std::max(longest, count);
+          const std::uint64_t windows = windows_in(count, span, window.stride);
+          if (!window.within_documents || windows == 0) return;
+          first_windows.push_back(all);
+          first_tokens.push_back(first);
+          all += windows;
+        });
+        index_hash = index.hash();
       });
-      index_hash = index.hash();
-    } else if (format == token_format::litdata) {
-      range = parse_litdata(session, object, version.size, names[object], type);
-    } else {
-      const std::uint64_t head = format == token_format::raw ? 64 : llmc_header_bytes;
-      const object_bytes start = session.range(object, 0, std::min(version.size, head));
-      range = format == token_format::raw ? parse_raw(start, version.size, names[object], type)
-                                          : parse_llmc(start, version.size, names[object], type);
     }
+    in_file(names[object], [&] {
+      if (format == token_format::litdata) range = parse_litdata(session, object, version.size, type);
+      if (format == token_format::raw || format == token_format::llmc) {
+        const bool raw = format == token_format::raw;
+        const std::uint64_t head = raw ? 64 : llmc_header_bytes;
+        const object_bytes start = session.range(object, 0, std::min(version.size, head));
+        range = raw ? parse_raw(start, version.size, type) : parse_llmc(start, version.size, type);
+      }
+      if (const std::uint64_t bytes = range.count * type.width;
+          format == token_format::megatron && bytes != version.size)
+        refuse_tokens({"the index says ", range.count, " tokens, which are ", bytes,
+                       " bytes, but the file has ", version.size, "; copy both again"},
+                      std::min(bytes, version.size));
+    });
     if (!window.within_documents) {
       longest = std::max(longest, range.count);
       all += windows_in(range.count, span, window.stride);

@@ -10,16 +10,20 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// A batch of another library, and its columns.
-struct imported_batch {
-  arrow_abi::held<arrow_abi::array> array;
-  arrow_column root;
-  std::vector<arrow_leaf> leaves;
-};
-/// The columns of a stream: their types, and the names of the leaves.
+/// The columns of batches of another library: their types, and the names of the leaves.
 struct imported_schema {
   arrow_type root;
   std::vector<std::string> leaves;
+
+  explicit imported_schema(arrow_type columns)
+      : root(static_cast<arrow_type&&>(columns)), leaves(arrow_leaf_names(root)) {}
+};
+/// Such a batch, and its columns.
+struct imported_batch {
+  shared<const imported_schema> schema;
+  arrow_abi::held<arrow_abi::array> array;
+  arrow_column root;
+  std::vector<arrow_leaf> leaves;
 };
 
 /// The type that a schema of another library describes. Throws errc::argument for one that describes none.
@@ -28,7 +32,7 @@ struct imported_schema {
 /// Checks what a batch says of its columns, and takes it. Throws errc::argument if it does not fit the
 /// schema.
 [[nodiscard]] shared<const imported_batch> import_arrow_batch(arrow_abi::held<arrow_abi::array> given,
-                                                              const imported_schema& schema);
+                                                              shared<const imported_schema> schema);
 
 /// A row of a stream: an open sample that keeps its batch alive.
 class arrow_stream_row {
@@ -39,17 +43,16 @@ class arrow_stream_row {
   /// "batch 3, row 17".
   [[nodiscard]] std::string_view key() const;
   [[nodiscard]] std::string_view url() const noexcept { return {}; }
-  [[nodiscard]] std::size_t size() const noexcept { return schema_ ? schema_->leaves.size() : 0; }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return schema_->leaves[i]; }
+  [[nodiscard]] std::size_t size() const noexcept { return batch_ ? batch_->schema->leaves.size() : 0; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return batch_->schema->leaves[i]; }
   /// The place of a column, or their number. Throws errc::argument if two columns have the name.
   [[nodiscard]] std::size_t place_of(std::string_view name) const {
-    return schema_ ? find_arrow_leaf(schema_->leaves, name) : 0;
+    return batch_ ? find_arrow_leaf(batch_->schema->leaves, name) : 0;
   }
   [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], at_.sample}; }
 
  private:
   friend class arrow_stream_reader;
-  shared<const imported_schema> schema_;
   shared<const imported_batch> batch_;
   source_mark at_;
   mutable std::string key_;

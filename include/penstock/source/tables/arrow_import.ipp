@@ -109,10 +109,11 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
 }
 
 PENSTOCK_INLINE shared<const imported_batch> import_arrow_batch(arrow_abi::held<arrow_abi::array> given,
-                                                                const imported_schema& schema) {
+                                                                shared<const imported_schema> schema) {
   shared<imported_batch> made(new imported_batch);
+  made->schema = std::move(schema);
   made->array = std::move(given);
-  made->root = import_arrow_column(*made->array, schema.root);
+  made->root = import_arrow_column(*made->array, made->schema->root);
   made->leaves = arrow_leaves(made->root);
   return made;
 }
@@ -126,10 +127,7 @@ PENSTOCK_INLINE std::string_view arrow_stream_row::key() const {
 PENSTOCK_INLINE bool arrow_stream_reader::next(arrow_stream_row& e) {
   while (!batch_ || row_ == batch_->root.length)
     if (!next_batch()) return false;
-  if (e.batch_ != batch_) {
-    e.batch_ = batch_;
-    e.schema_ = schema_;
-  }
+  if (e.batch_ != batch_) e.batch_ = batch_;
   e.at_ = {batches_, row_++};
   return true;
 }
@@ -165,7 +163,7 @@ PENSTOCK_INLINE bool arrow_stream_reader::next_batch() {
     return false;
   }
   try {
-    batch_ = import_arrow_batch(std::move(found), *schema_);
+    batch_ = import_arrow_batch(std::move(found), schema_);
   } catch (error& e) {
     ended_ = true;
     e.for_key(text({"batch ", batches_}));
@@ -183,10 +181,7 @@ PENSTOCK_INLINE void arrow_stream_reader::begin() {
   started_ = true;
   arrow_abi::held<arrow_abi::schema> said;
   if (const int code = stream_->get_schema(stream_.get(), said.get()); code != 0) fail(code, "schema");
-  shared<imported_schema> made(new imported_schema);
-  made->root = import_arrow_schema(*said);
-  made->leaves = arrow_leaf_names(made->root);
-  schema_ = std::move(made);
+  schema_.reset(new const imported_schema(import_arrow_schema(*said)));
 }
 
 PENSTOCK_INLINE void arrow_stream_reader::fail(int code, std::string_view doing) {

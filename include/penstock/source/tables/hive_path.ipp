@@ -9,7 +9,6 @@
 #include <penstock/source/tables/table_facts.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -192,18 +191,11 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
   return room;
 }
 
-// With all digits, so that numbers that differ look different.
-PENSTOCK_INLINE std::string real_text(double value) {
-  std::array<char, 40> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  return {digits.data(), end};
-}
-
 PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
-  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
+  if (is_real(cell.type().number)) return number_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);

@@ -183,71 +183,40 @@ class iceberg_files {
   std::map<std::int64_t, std::vector<iceberg_part>> parts_;
 };
 
-/// A value of a column of texts, which may be a dictionary's.
-[[nodiscard]] inline std::string_view iceberg_text(const arrow::Array& array, std::int64_t row) {
-  if (array.IsNull(row)) throw error(errc::format, "the file has a null as a path: it is damaged");
-  switch (array.type_id()) {
-    case arrow::Type::STRING:
-    case arrow::Type::BINARY:
-      return static_cast<const arrow::BinaryArray&>(array).GetView(row);
-    case arrow::Type::LARGE_STRING:
-    case arrow::Type::LARGE_BINARY:
-      return static_cast<const arrow::LargeBinaryArray&>(array).GetView(row);
-    case arrow::Type::STRING_VIEW:
-    case arrow::Type::BINARY_VIEW:
-      return static_cast<const arrow::BinaryViewArray&>(array).GetView(row);
-    case arrow::Type::DICTIONARY: {
-      const auto& numbers = static_cast<const arrow::DictionaryArray&>(array);
-      return iceberg_text(*numbers.dictionary(), numbers.GetValueIndex(row));
-    }
-    default:
-      throw error(errc::format, {"the file has paths of type ", array.type()->ToString()});
-  }
-}
-
 /// Calls `take(path, position)` for each row of a file of position deletes.
 ///
 /// Source: Apache Iceberg, "Spec", "Position Delete Files".
 template <class Take>
 void read_iceberg_deletes(session_view session, object_id object, Take&& take) {
   constexpr int path_number = 2147483546, position_number = 2147483545;
-  const parquet_memory unused(0);
-  read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
-    parquet::arrow::FileReaderBuilder builder;
-    ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
-    const auto metadata = builder.raw_reader()->metadata();
+  bool in_order = true;
+  const auto choose = [&](const parquet::SchemaDescriptor& schema, parquet::ArrowReaderProperties& how) {
     std::vector<int> columns{-1, -1};
-    for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
-      const auto& node = *metadata->schema()->Column(i)->schema_node();
-      const std::string name = metadata->schema()->Column(i)->path()->ToDotString();
-      if (node.field_id() == path_number || (node.field_id() < 0 && name == "file_path")) columns[0] = i;
-      if (node.field_id() == position_number || (node.field_id() < 0 && name == "pos")) columns[1] = i;
+    for (int i = 0; i < schema.num_columns(); ++i) {
+      const int id = schema.Column(i)->schema_node()->field_id();
+      const std::string name = schema.Column(i)->path()->ToDotString();
+      if (id == path_number || (id < 0 && name == "file_path")) columns[0] = i;
+      if (id == position_number || (id < 0 && name == "pos")) columns[1] = i;
     }
     if (columns[0] < 0 || columns[1] < 0)
       throw error(errc::format, "the file of position deletes does not have the columns file_path and pos");
     // A path in each row may be more than an array of texts can hold.
-    parquet::ArrowReaderProperties how;
     how.set_read_dictionary(columns[0], true);
-    builder.properties(how);
-    std::unique_ptr<parquet::arrow::FileReader> reader;
-    ARROW_RETURN_NOT_OK(builder.Build(&reader));
-    for (int group = 0; group < metadata->num_row_groups(); ++group) {
-      std::shared_ptr<arrow::Table> table;
-      ARROW_RETURN_NOT_OK(read_parquet_group(*reader, group, columns, table));
-      const bool in_order = columns[0] < columns[1];
-      arrow::TableBatchReader batches(*table);
-      for (std::shared_ptr<arrow::RecordBatch> batch;;) {
-        ARROW_RETURN_NOT_OK(batches.ReadNext(&batch));
-        if (batch == nullptr) break;
-        const arrow::Array& paths = *batch->column(in_order ? 0 : 1);
-        const arrow::Array& positions = *batch->column(in_order ? 1 : 0);
-        if (positions.type_id() != arrow::Type::INT64 || positions.null_count() != 0)
-          throw error(errc::format, "the file of position deletes has positions that are no numbers");
-        for (std::int64_t row = 0; row < batch->num_rows(); ++row)
-          take(iceberg_text(paths, row), static_cast<const arrow::Int64Array&>(positions).Value(row));
-      }
+    in_order = columns[0] < columns[1];
+    return columns;
+  };
+  read_parquet_batches(session, object, choose, [&](const shared<const imported_batch>& batch) {
+    const arrow_column& paths = batch->root.children[in_order ? 0 : 1];
+    const arrow_column& positions = batch->root.children[in_order ? 1 : 0];
+    for (std::uint64_t row = 0; row < batch->root.length; ++row) {
+      const arrow_cell path(paths, row), position(positions, row);
+      if (position.type().format != "l" || position.is_null())
+        throw error(errc::format, "the file of position deletes has positions that are no numbers");
+      if (path.is_null()) throw error(errc::format, "the file has a null as a path: it is damaged");
+      if (!path.type().is_bytes())
+        throw error(errc::format, {"the file has paths of type ", path.type().text()});
+      take(text_of(path.bytes()), position.number<std::int64_t>());
     }
-    return arrow::Status::OK();
   });
 }
 
@@ -363,12 +332,6 @@ class iceberg_deleted {
   std::mutex mutex_;
 };
 
-/// A snapshot of a table: its files, and what the table says of them.
-struct iceberg_snapshot {
-  std::vector<std::string> paths;
-  table_facts table;
-};
-
 /// Makes the facts of a snapshot's files.
 class iceberg_facts {
  public:
@@ -421,14 +384,14 @@ class iceberg_facts {
 };
 
 /// `called`: the table, in messages.
-[[nodiscard]] inline iceberg_snapshot read_iceberg(std::string_view called, iceberg_place where,
-                                                   const table_objects& objects,
-                                                   const iceberg_metadata::wish& asked) {
+[[nodiscard]] inline table_snapshot read_iceberg(std::string_view called, iceberg_place where,
+                                                 const table_objects& objects,
+                                                 const iceberg_metadata::wish& asked) {
   const iceberg_metadata table(std::move(where), objects);
   const nlohmann::json snapshot = table.snapshot(asked);
   const iceberg_type columns = table.schema(snapshot, asked);
   iceberg_files files(table, snapshot);
-  iceberg_snapshot found;
+  table_snapshot found;
   for (const iceberg_file& one : files.data) found.paths.push_back(table.find(one.written));
   found.table = std::move(iceberg_facts(table, files, columns).made);
   const std::int64_t number = snapshot.is_null() ? -1 : number_at<std::int64_t>(snapshot, "snapshot-id");

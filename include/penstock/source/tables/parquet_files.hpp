@@ -22,6 +22,12 @@ static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECON
                   static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO,
               "penstock: the units of timestamps must have Arrow's numbers");
 
+/// A version of a table: its files, and what the table says of them.
+struct table_snapshot {
+  std::vector<std::string> paths;
+  table_facts table;
+};
+
 /// A file of a dataset.
 struct parquet_file {
   std::shared_ptr<parquet::FileMetaData> metadata;
@@ -36,6 +42,14 @@ struct parquet_file {
   if (!done.ok())
     throw error(errc::format, {"Arrow cannot show the columns: ", arrow_message(done.message())});
   return import_arrow_schema(*exported);
+}
+
+/// A batch of Arrow C++, whose memory is its own.
+[[nodiscard]] inline shared<const imported_batch> imported_rows(const arrow::RecordBatch& rows) {
+  shared<const imported_schema> schema(new const imported_schema(parquet_schema(*rows.schema())));
+  arrow_abi::held<arrow_abi::array> exported;
+  check_arrow(arrow::ExportRecordBatch(rows, reinterpret_cast<ArrowArray*>(exported.get())), errc::format);
+  return import_arrow_batch(std::move(exported), std::move(schema));
 }
 
 /// The files of a dataset of Parquet, as part of a plan. A shard is a row group, or what is left of it.
@@ -92,7 +106,7 @@ struct parquet_files : table_files {
     for (const std::string& name : names) found.push_back(shown[place_of(name)]);
     shown = std::move(found);
     leaves = names;
-    take({{shards.shards().begin(), shards.shards().end()}, versions, objects, group, rows_before, rows});
+    take({shards.shards().begin(), shards.shards().end()});
   }
   /// Only rows of which a filter is true stay. Reads the filter's column where what files say of row groups
   /// does not decide.
@@ -122,66 +136,57 @@ struct parquet_files : table_files {
   }
 
  private:
-  struct made_of {
-    std::vector<manifest::shard> shards;
-    std::vector<object_version> versions;
-    std::vector<object_id> objects;
-    std::vector<int> group;
-    std::vector<std::uint64_t> rows_before;
-    std::vector<std::vector<std::uint32_t>> rows;
-
-    // `deleted`: the file's rows that are not there any more, ascending.
-    void add_groups(const parquet::FileMetaData& metadata, const std::string& name, object_id object,
-                    object_version seen, std::span<const std::uint64_t> deleted) {
-      std::uint64_t before = 0;
-      for (int k = 0; k < metadata.num_row_groups(); ++k) {
-        const auto of_group = metadata.RowGroup(k);
-        const auto said = [&](std::int64_t value) {
-          if (value < 0 || value >> 40 != 0)
-            throw error(errc::format,
-                        {"row group ", k, " has ", value, " rows or bytes: the file is damaged"});
-          return static_cast<std::uint64_t>(value);
-        };
-        const std::uint64_t count = said(of_group->num_rows());
-        if (count >> 32 != 0)
-          throw error(errc::limit, {"row group ", k, " has ", count, " rows; 2^32 is the limit"});
-        std::uint64_t places = 0, bytes = 0;
-        for (int c = 0; c < of_group->num_columns(); ++c) {
-          const auto chunk = of_group->ColumnChunk(c);
-          bytes += said(chunk->total_compressed_size());
-          places = mix64(places ^ static_cast<std::uint64_t>(chunk->data_page_offset())) + bytes;
-        }
-        std::vector<std::uint32_t> left;
-        const auto first = std::ranges::lower_bound(deleted, before);
-        const auto last = std::ranges::lower_bound(deleted, before + count);
-        if (first != last) {
-          auto next = first;
-          for (std::uint64_t row = 0; row < count; ++row) {
-            if (next != last && *next == before + row)
-              ++next;
-            else
-              left.push_back(static_cast<std::uint32_t>(row));
-            places = mix64(places + left.size());
-          }
-          if (left.empty()) {
-            before += count;
-            continue;
-          }
-        }
-        shards.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
-                          mix64(places + count), seen.stamp});
-        versions.push_back(seen);
-        objects.push_back(object);
-        group.push_back(k);
-        rows_before.push_back(before);
-        rows.push_back(std::move(left));
-        before += count;
+  // `deleted`: the file's rows that are not there any more, ascending.
+  void add_groups(const parquet::FileMetaData& metadata, const std::string& name, object_id object,
+                  object_version seen, std::span<const std::uint64_t> deleted,
+                  std::vector<manifest::shard>& into) {
+    std::uint64_t before = 0;
+    for (int k = 0; k < metadata.num_row_groups(); ++k) {
+      const auto of_group = metadata.RowGroup(k);
+      const auto said = [&](std::int64_t value) {
+        if (value < 0 || value >> 40 != 0)
+          throw error(errc::format, {"row group ", k, " has ", value, " rows or bytes: the file is damaged"});
+        return static_cast<std::uint64_t>(value);
+      };
+      const std::uint64_t count = said(of_group->num_rows());
+      if (count >> 32 != 0)
+        throw error(errc::limit, {"row group ", k, " has ", count, " rows; 2^32 is the limit"});
+      std::uint64_t places = 0, bytes = 0;
+      for (int c = 0; c < of_group->num_columns(); ++c) {
+        const auto chunk = of_group->ColumnChunk(c);
+        bytes += said(chunk->total_compressed_size());
+        places = mix64(places ^ static_cast<std::uint64_t>(chunk->data_page_offset())) + bytes;
       }
-      if (!deleted.empty() && deleted.back() >= before)
-        throw error(errc::format, {"the table says that row ", deleted.back(),
-                                   " of the file is deleted, and the file has ", before, " rows"});
+      std::vector<std::uint32_t> left;
+      const auto first = std::ranges::lower_bound(deleted, before);
+      const auto last = std::ranges::lower_bound(deleted, before + count);
+      if (first != last) {
+        auto next = first;
+        for (std::uint64_t row = 0; row < count; ++row) {
+          if (next != last && *next == before + row)
+            ++next;
+          else
+            left.push_back(static_cast<std::uint32_t>(row));
+          places = mix64(places + left.size());
+        }
+        if (left.empty()) {
+          before += count;
+          continue;
+        }
+      }
+      into.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
+                      mix64(places + count), seen.stamp});
+      versions.push_back(seen);
+      objects.push_back(object);
+      group.push_back(k);
+      rows_before.push_back(before);
+      rows.push_back(std::move(left));
+      before += count;
     }
-  };
+    if (!deleted.empty() && deleted.back() >= before)
+      throw error(errc::format, {"the table says that row ", deleted.back(),
+                                 " of the file is deleted, and the file has ", before, " rows"});
+  }
 
   // Fields in lists that the table does not have any more are marked.
   [[nodiscard]] static std::string with_deleted(const arrow_type& type) {
@@ -252,13 +257,9 @@ struct parquet_files : table_files {
     how.set_coerce_int96_timestamp_unit(static_cast<arrow::TimeUnit::type>(int96));
     return how;
   }
-  void take(made_of made) {
-    shards = manifest(std::move(made.shards));
-    versions = std::move(made.versions);
-    objects = std::move(made.objects);
-    group = std::move(made.group);
-    rows_before = std::move(made.rows_before);
-    rows = std::move(made.rows);
+  // Row groups of which all but the manifest is in its place.
+  void take(std::vector<manifest::shard> groups) {
+    shards = manifest(std::move(groups));
     std::string what = schema->text();
     for (const std::string& name : leaves) append(what, {";", name});
     what += filters;
@@ -381,13 +382,14 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
     says = table->says;
     version = table->mark;
   }
-  made_of made;
+  std::vector<manifest::shard> groups;
   for (std::size_t i = 0; i < count; ++i) {
     in_file(where.names[i], [&] {
       ask_parquet([&] {
-        made.add_groups(*found[i].metadata, where.names[i], static_cast<object_id>(i), known[i],
-                        table != nullptr && i < table->deleted.size() ? std::span(table->deleted[i])
-                                                                      : std::span<const std::uint64_t>());
+        add_groups(*found[i].metadata, where.names[i], static_cast<object_id>(i), known[i],
+                   table != nullptr && i < table->deleted.size() ? std::span(table->deleted[i])
+                                                                 : std::span<const std::uint64_t>(),
+                   groups);
       });
     });
   }
@@ -395,7 +397,7 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   for (std::size_t i = 0; i < leaves.size(); ++i) shown.push_back(i);
   all_leaves.reset(new std::vector<std::string>(std::move(names)));
   files.reset(new std::vector<parquet_file>(std::move(found)));
-  take(std::move(made));
+  take(std::move(groups));
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -367,7 +367,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
       mine.rows = {};
     }
   });
-  made_of made;
+  std::vector<manifest::shard> left;
   for (std::size_t shard = 0; shard < count; ++shard) {
     if (!found[shard].all && found[shard].rows.empty()) continue;
     manifest::shard one = shards.shards()[shard];
@@ -380,15 +380,21 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
       for (const std::uint32_t row : found[shard].rows) which = mix64(which ^ row);
       one.content = which;
     }
-    made.shards.push_back(std::move(one));
-    made.versions.push_back(versions[shard]);
-    made.objects.push_back(object(shard));
-    made.group.push_back(group[shard]);
-    made.rows_before.push_back(rows_before[shard]);
-    made.rows.push_back(found[shard].all ? rows[shard] : std::move(found[shard].rows));
+    const std::size_t at = left.size();
+    left.push_back(std::move(one));
+    versions[at] = versions[shard];
+    objects[at] = objects[shard];
+    group[at] = group[shard];
+    rows_before[at] = rows_before[shard];
+    rows[at].swap(found[shard].all ? rows[shard] : found[shard].rows);
   }
+  versions.resize(left.size());
+  objects.resize(left.size());
+  group.resize(left.size());
+  rows_before.resize(left.size());
+  rows.resize(left.size());
   append(filters, {" | ", filter.spelled()});
-  take(std::move(made));
+  take(std::move(left));
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -208,7 +208,6 @@ inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span
 /// Some columns of a row group, read together.
 struct parquet_piece {
   std::vector<std::size_t> leaves;  // in the file's order, in which Arrow returns them
-  imported_schema schema;
   shared<const imported_batch> batch;
 };
 
@@ -216,8 +215,6 @@ struct parquet_piece {
 struct parquet_group {
   parquet_memory pool;
   std::vector<parquet_piece> pieces;
-  arrow_type nothing = arrow_type::of_format("n");
-  arrow_column unread;
 
   explicit parquet_group(std::uint64_t limit) : pool(limit) {}
 
@@ -238,6 +235,34 @@ template <class Reader>
   } else {  // before Arrow 24
     return reader.ReadRowGroup(group, columns, &into);
   }
+}
+
+/// Calls `take(batch)` for batches of a file that says something of a table, one row group after another.
+/// `choose(schema, how)` returns the columns, and may set how they are read.
+template <class Choose, class Take>
+void read_parquet_batches(session_view session, object_id object, const Choose& choose, const Take& take) {
+  const parquet_memory unused(0);
+  read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
+    const auto metadata = builder.raw_reader()->metadata();
+    parquet::ArrowReaderProperties how;
+    const std::vector<int> columns = choose(*metadata->schema(), how);
+    builder.properties(how);
+    std::unique_ptr<parquet::arrow::FileReader> reader;
+    ARROW_RETURN_NOT_OK(builder.Build(&reader));
+    for (int group = 0; group < metadata->num_row_groups(); ++group) {
+      std::shared_ptr<arrow::Table> table;
+      ARROW_RETURN_NOT_OK(read_parquet_group(*reader, group, columns, table));
+      arrow::TableBatchReader batches(*table);
+      for (std::shared_ptr<arrow::RecordBatch> batch;;) {
+        ARROW_RETURN_NOT_OK(batches.ReadNext(&batch));
+        if (batch == nullptr) break;
+        take(imported_rows(*batch));
+      }
+    }
+    return arrow::Status::OK();
+  });
 }
 
 /// Whether arrays of a type hold up to 2 GiB of bytes, so that Arrow makes several of more.
@@ -322,12 +347,7 @@ inline void read_parquet_piece(session_view session, object_id object, const par
       if (file.converts) {
         ARROW_ASSIGN_OR_RAISE(rows_read, as_in_table(*rows_read, types, &pool));
       }
-      piece.schema.root = parquet_schema(*rows_read->schema());
-      piece.schema.leaves = arrow_leaf_names(piece.schema.root);
-      arrow_abi::held<arrow_abi::array> exported;
-      ARROW_RETURN_NOT_OK(
-          arrow::ExportRecordBatch(*rows_read, reinterpret_cast<ArrowArray*>(exported.get())));
-      piece.batch = import_arrow_batch(std::move(exported), piece.schema);
+      piece.batch = imported_rows(*rows_read);
       return arrow::Status::OK();
     };
     const parquet_lengths lengths = lengths_of(*file.metadata, group, columns);
@@ -337,9 +357,9 @@ inline void read_parquet_piece(session_view session, object_id object, const par
     }
     return read_with(with_large_lengths(way.properties));
   });
-  if (piece.schema.leaves.size() != piece.leaves.size())
+  if (piece.batch->leaves.size() != piece.leaves.size())
     throw error(errc::format,
-                {"Arrow returns ", piece.schema.leaves.size(), " columns of ", piece.leaves.size()});
+                {"Arrow returns ", piece.batch->leaves.size(), " columns of ", piece.leaves.size()});
 }
 
 /// Distributes leaves among up to eight pieces, which are about the same to read.
@@ -401,13 +421,12 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
       loop.help();
       loop.end();
     }
-    memory->unread.type = &memory->nothing;
-    memory->unread.length = rows_of_group;
     if (std::ranges::any_of(wanted, [&](std::size_t leaf) { return leaf >= stored_leaves(); })) {
       buffer numbers(to_size(rows_of_group));
       std::ranges::fill(numbers.span(), std::byte{});
       made->owned.push_back(std::move(numbers));
     }
+    const arrow_leaf unread = lacking_leaf(*made, {}, rows_of_group);
     made->root.length = rows_of_group;
     made->root.children.reserve(placed.size());
     for (const std::size_t leaf : placed) {
@@ -416,7 +435,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
         made->leaves.push_back(*found);
         if (file.widens) widen_leaf(*made, made->leaves.back(), *types[leaf]);
       } else if (std::ranges::find(wanted, leaf) == wanted.end()) {
-        made->leaves.push_back({&memory->unread, 0, {}});
+        made->leaves.push_back(unread);
       } else if (leaf < stored_leaves()) {
         made->leaves.push_back(lacking_leaf(*made, (*all_leaves)[leaf], rows_of_group));
       } else {

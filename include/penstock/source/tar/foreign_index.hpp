@@ -6,7 +6,7 @@
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_kind.hpp>
-#include <penstock/source/tar/tar_scan.hpp>
+#include <penstock/source/tar/tar_walk.hpp>
 
 /// Indexes that other programs wrote beside a shard, checked against the shard.
 namespace penstock::inline v0_1 {

@@ -103,23 +103,12 @@ class tar_stream_reader : public shard_sequence {
     return next_of([&] { walk_.restart(); }, [&](const std::string& url) { return read_sample(e, url); },
                    [&] { close(); });
   }
-  void rewind() noexcept {
-    close();
-    rewind_shards();
-  }
-  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
-  /// touched.
-  void seek(source_mark place) {
-    rewind();
-    tar_stream_sample passed;
-    seek_to(place, [&] { return next(passed); });
+  void close() noexcept {
+    shard_sequence::close();
+    pending_ = ended_ = false;
   }
 
  private:
-  void close() noexcept {
-    close_input();
-    pending_ = ended_ = false;
-  }
   /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
   /// before the last sample is delivered.
   bool find() {

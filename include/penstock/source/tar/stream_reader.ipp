@@ -12,25 +12,12 @@ namespace detail {
 PENSTOCK_INLINE void tar_stream_sample::take(const tar::member& m, std::string_view suffix,
                                              std::uint64_t limit, shard_stream& in,
                                              const tar::member_walk& walk) {
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
+  if (m.sparse) refuse_sparse(m, key_);
   const std::size_t name = names_.size();
   for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   const std::string_view lowered = std::string_view(names_).substr(name);
   if (marks_bad(lowered, m.size)) bad_ = true;
-  if (reserved_suffix(lowered) || !fresh(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
+  if (reserved_suffix(lowered) || !fresh(lowered)) refuse_suffix(m, lowered, key_);
   const std::size_t begin = bytes_.size();
   const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
   if (held > limit || m.size > limit - held) {

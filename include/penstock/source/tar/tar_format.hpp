@@ -6,7 +6,6 @@
 #include <penstock/source/tar/tar_header.hpp>
 
 #include <array>
-#include <cstdint>
 #include <string_view>
 
 /// Writes tar headers: ustar, and pax if ustar has no room.
@@ -29,12 +28,6 @@ struct tar_member_facts {
 /// Appends the header of a regular file, after a pax header if the name or size needs one.
 void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size,
                         const tar_member_facts& facts);
-template <class Options>
-void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
-  append_tar_headers(out, path, size,
-                     tar_member_facts{options.mode, options.mtime, options.owner, options.group});
-}
-
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 

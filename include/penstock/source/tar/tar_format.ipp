@@ -7,7 +7,6 @@
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <string>

@@ -8,7 +8,6 @@
 #include <penstock/source/records/member_name.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/tar/tar_header.hpp>
-#include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 
 namespace penstock::inline v0_1 {

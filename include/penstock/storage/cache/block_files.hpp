@@ -3,7 +3,6 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/local/own_files.hpp>
 #include <penstock/storage/reads/wait_stops.hpp>
@@ -46,14 +45,12 @@ struct block_files {
 
   // ---- opening
 
-  [[nodiscard]] error refusal(std::string_view what) const;
   [[nodiscard]] static error no_cache_file(const std::string& path);
   [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const;
   /// Whether a path still leads to an open file: another process may have deleted the folder.
   [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept;
   void open_files();
   void open_index(const shape& wanted);
-  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept;
   /// Of both files: one may be deleted while the other is in use.
   [[nodiscard]] bool lock_users(byte_lock how) const noexcept;
   void make_index(const shape& wanted);

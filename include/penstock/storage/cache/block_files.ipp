@@ -43,9 +43,6 @@ PENSTOCK_INLINE block_files::block_files(const std::string& folder, const shape&
   }
 }
 PENSTOCK_INLINE block_files::~block_files() { unmap(); }
-PENSTOCK_INLINE error block_files::refusal(std::string_view what) const {
-  return error(errc::argument, what).in_file(folder_path);
-}
 PENSTOCK_INLINE error block_files::no_cache_file(const std::string& path) {
   return error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
 }
@@ -108,7 +105,7 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
     case block_index::head::empty:
       break;
     case block_index::head::ready:
-      if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
+      if (found == wanted && files::version_of(index.get(), index_path).size == block_index::bytes(wanted)) {
         map_index(wanted);
         if (head == block_index::data_head_of(table.pair())) {
           (void)lock_users(byte_lock::shared);
@@ -120,19 +117,16 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
   }
   if (!block_index::is_data(head.data(), got_data)) throw no_cache_file(data_path);
   if (!lock_users(byte_lock::exclusive))
-    throw refusal(
+    throw error(
+        errc::argument,
         found == shape() || found == wanted
             ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
                     "programs that use it, or give another folder"})
             : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
                     " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                    "; give all of its users the same limit and size of blocks, or "
-                    "other folders"}));
+                    "; give all of its users the same limit and size of blocks, or other folders"}))
+        .in_file(folder_path);
   make_index(wanted);
-}
-PENSTOCK_INLINE std::uint64_t block_files::size_of(int opened) noexcept {
-  struct stat status {};
-  return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 PENSTOCK_INLINE bool block_files::lock_users(byte_lock how) const noexcept {
   return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);

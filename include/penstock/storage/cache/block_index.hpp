@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/cache/next_uses.hpp>
+#include <penstock/storage/sigbus_guard.hpp>
 
 #include <array>
 #include <atomic>
@@ -138,12 +139,7 @@ class block_index {
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
   /// Like `same`, for a caller that has read the slot's bytes: all of these reads come before it.
   [[nodiscard]] bool still_same(place seen) const noexcept {
-    // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
-#if defined(__x86_64__) || defined(__i386__)
-    std::atomic_signal_fence(std::memory_order_acquire);
-#else
-    std::atomic_thread_fence(std::memory_order_acquire);
-#endif
+    order_reads();
     return same(seen);
   }
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;

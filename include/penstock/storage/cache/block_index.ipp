@@ -4,10 +4,8 @@
 #include <penstock/storage/cache/block_index.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail::blocks {
 

@@ -3,8 +3,6 @@
 
 #include <penstock/storage/cache/block_plan.hpp>
 
-#include <penstock/core/to_size.hpp>
-
 #include <algorithm>
 #include <bit>
 

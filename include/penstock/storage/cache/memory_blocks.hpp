@@ -4,7 +4,6 @@
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/cache/block_plan.hpp>
 #include <penstock/storage/disk_cache.hpp>

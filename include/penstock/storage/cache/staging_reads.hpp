@@ -137,7 +137,7 @@ class reads_in_order {
     begin_some();
     if (flights_.empty()) return std::nullopt;
     flight& first = flights_.front();
-    if (const std::exception_ptr failed = first.read.wait()) std::rethrow_exception(failed);
+    first.read.get();
     given_out_ = std::move(first.room);
     const std::size_t size = first.size;
     flights_.pop_front();
@@ -150,7 +150,7 @@ class reads_in_order {
     flight(staging_reads::memory for_it, std::size_t bytes) : room(std::move(for_it)), size(bytes) {}
     staging_reads::memory room;
     std::size_t size;
-    awaited_read read;
+    awaited_end read;
   };
   void begin_some() {
     while (next_ < end_) {

@@ -99,13 +99,8 @@ class object_checks {
     what.compared_now = true;
     ++running_;
     held.unlock();
-    std::exception_ptr failed;
     object_version found;
-    try {
-      found = compared(session, id, stops);
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    const std::exception_ptr failed = thrown_by([&] { found = compared(session, id, stops); });
     held.lock();
     what.compared_now = false;
     --running_;

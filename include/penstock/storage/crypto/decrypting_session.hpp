@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -246,13 +245,13 @@ class decrypting_session
     template <bool Waiting>
     void load(object_id id, std::uint64_t offset, mutable_bytes into) {
       if constexpr (Waiting) {
-        awaited_read one;
+        awaited_end one;
         const read_request request{id, offset, into, 0};
         {
           const std::scoped_lock held(starting);
           session.read_many(std::span<const read_request>(&request, 1), one.listener());
         }
-        if (const std::exception_ptr failed = one.wait()) std::rethrow_exception(failed);
+        one.get();
       } else {
         session.read(id, offset, into);
       }

@@ -35,10 +35,8 @@ template <auto Free, class T>
 using digest_context = openssl_object<EVP_MD_CTX, EVP_MD_CTX_free>;
 
 /// Keeps failures that are expected from what else uses OpenSSL in this thread.
-struct quiet_errors {
+struct quiet_errors : unmovable {
   quiet_errors() noexcept { ERR_set_mark(); }
-  quiet_errors(const quiet_errors&) = delete;
-  quiet_errors& operator=(const quiet_errors&) = delete;
   ~quiet_errors() { ERR_pop_to_mark(); }
 };
 

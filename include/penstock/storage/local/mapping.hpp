@@ -12,9 +12,7 @@
 
 namespace penstock::inline v0_1::detail::files {
 
-/// The error of a file that was truncated or written to while it was mapped.
-[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
-/// Throws it: not in a function that is called for each sample.
+/// Throws the error of a file that was truncated or written to while it was mapped.
 [[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
 
 /// How many mappings the process has, and may have; 0 if the system does not say.

@@ -23,15 +23,11 @@
 
 namespace penstock::inline v0_1::detail::files {
 
-PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
+PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  throw error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
       .in_file(path)
       .at_offset(offset);
 }
-PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  throw changed_while_mapped(path, offset);
-}
-
 PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
   // Without a stream or a string: there may be no memory to have, either.
   char some[4096];

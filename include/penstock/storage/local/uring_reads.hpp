@@ -230,16 +230,13 @@ class uring_reads {
     const read_request& request = one.request;
     if (one.stopped) return one.tell(cancelled(request));
     flight& it = *free_.back();
-    std::exception_ptr failed;
-    try {
+    std::exception_ptr failed = thrown_by([&] {
       it.opened.emplace(files_.state_->open_files.use(request.object));
       files_.check_offset(request.object, request.offset, request.into.size());
       // So that a file in memory gets mapped, for `read` and for views.
       if (files_.state_->access != file_access::read && !files_.mapped(request.object))
         files_.think_again(request.object, it.opened->get());
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    });
     if (failed) {
       it.opened.reset();
       return one.tell(std::move(failed));
@@ -283,13 +280,10 @@ class uring_reads {
 
   /// The exception that `read` would throw for this result of the kernel.
   [[nodiscard]] std::exception_ptr failure(const read_request& request, int result) const noexcept {
-    try {
+    return thrown_by([&] {
       errno = -result;
       (void)files_.advance(request.object, result == 0 ? 0 : -1, request.offset, request.into.size());
-    } catch (...) {
-      return std::current_exception();
-    }
-    return nullptr;
+    });
   }
   [[nodiscard]] std::exception_ptr cancelled(const read_request& request) const noexcept {
     return read_cancelled(request, files_.state_->names->names);

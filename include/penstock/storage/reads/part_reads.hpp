@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,28 +18,43 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Waits for one read in the background.
-class awaited_read {
+/// Waits for the end of one read in the background, or of one request.
+class awaited_end {
  public:
   [[nodiscard]] read_listener listener() noexcept {
-    return {this, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
-              auto& read = *static_cast<awaited_read*>(self);
-              const std::scoped_lock held(read.lock_);
-              read.failed_ = std::move(failed);
-              read.ended_ = true;
-              read.changed_.notify_one();  // under the lock: `wait` destroys what is notified
+    return {this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+              tell(self, tag, std::move(failed));
             }};
   }
+  /// For what tells of its end by a function with this as its `self`, such as a request.
+  template <class What>
+  static void tell(void* self, What&, std::exception_ptr failed) noexcept {
+    auto& end = *static_cast<awaited_end*>(self);
+    const std::scoped_lock held(end.lock_);
+    end.failed_ = std::move(failed);
+    end.over_ = true;
+    end.changed_.notify_one();  // under the lock: `wait` destroys what is notified
+  }
+
   [[nodiscard]] std::exception_ptr wait() noexcept {
     std::unique_lock held(lock_);
-    changed_.wait(held, [this] { return ended_; });
+    changed_.wait(held, [this] { return over_; });
     return failed_;
+  }
+  /// Throws what it failed with.
+  void get() {
+    if (const std::exception_ptr failed = wait()) std::rethrow_exception(failed);
+  }
+  /// Whether it came in time.
+  [[nodiscard]] bool wait_until(std::chrono::steady_clock::time_point time) {
+    std::unique_lock held(lock_);
+    return changed_.wait_until(held, time, [this] { return over_; });
   }
 
  private:
   std::mutex lock_;
   std::condition_variable changed_;
-  bool ended_ = false;
+  bool over_ = false;
   std::exception_ptr failed_;
 };
 

@@ -4,6 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -40,12 +41,7 @@ class single_flight {
     const auto mine = std::make_shared<question>(question{about});
     open_.push_back(mine);
     held.unlock();
-    std::exception_ptr failed;
-    try {
-      std::forward<F>(f)();
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    const std::exception_ptr failed = thrown_by(f);
     held.lock();
     std::erase(open_, mine);
     mine->over = true;
@@ -54,10 +50,24 @@ class single_flight {
     changed_.notify_all();
     if (failed) std::rethrow_exception(failed);
   }
-  /// Notes that the questions asked until now are being cancelled.
+  /// Notes that the questions asked until now are being cancelled, and ends their pauses.
   void cancel() noexcept {
+    {
+      const std::scoped_lock held(lock_);
+      ++cancels_;
+    }
+    changed_.notify_all();
+  }
+
+  [[nodiscard]] std::uint64_t cancels() {
     const std::scoped_lock held(lock_);
-    ++cancels_;
+    return cancels_;
+  }
+  /// For who asks: waits so long. Throws errc::stopped if it was cancelled since `cancels()` said that.
+  void pause(std::chrono::nanoseconds time, std::uint64_t since) {
+    std::unique_lock held(lock_);
+    if (changed_.wait_for(held, time, [&] { return cancels_ != since; }))
+      throw error(errc::stopped, "the read was cancelled");
   }
 
  private:

@@ -34,13 +34,11 @@ PENSTOCK_INLINE void waiting_reads::stop() noexcept {
 
 PENSTOCK_INLINE std::exception_ptr read_cancelled(const read_request& request,
                                                   std::span<const std::string> names) noexcept {
-  try {
+  return thrown_by([&] {
     throw error(errc::stopped, "the read was cancelled")
         .in_file(request.object < names.size() ? names[request.object] : "")
         .at_offset(request.offset);
-  } catch (...) {  // perhaps there was no memory for the message
-    return std::current_exception();
-  }
+  });
 }
 
 }  // namespace penstock::inline v0_1::detail

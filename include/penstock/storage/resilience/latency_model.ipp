@@ -220,16 +220,8 @@ PENSTOCK_INLINE void latency_model::fail(const read_request& request, simulated_
 }
 
 PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn) noexcept {
-  std::exception_ptr failed;
-  if (one.stopped) {
-    failed = read_cancelled(one.request, names_);
-  } else {
-    try {
-      perform(one.request, drawn);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-  }
+  std::exception_ptr failed =
+      one.stopped ? read_cancelled(one.request, names_) : thrown_by([&] { perform(one.request, drawn); });
   account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
   return failed;
 }

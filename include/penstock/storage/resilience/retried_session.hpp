@@ -68,21 +68,16 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
     penstock::end_reads(state_->session);
   }
 
-  /// Of two limits the smaller one. The attempts of the oldest read are those of the storage that tries
-  /// again, wherever it is.
+  /// The attempts of the oldest read are those of the storage that tries again, wherever it is.
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
     all.add_inside(within);
-    all.limit(within.max_in_flight);
-    all.oldest = older_of(all.oldest, within.oldest);
     return all;
   }
   [[nodiscard]] session_report limits() const {
-    const session_report within = limits_of(state_->session);
     session_report all = state_->line.limits();
-    all.add_inside(within);
-    all.limit(within.max_in_flight);
+    all.add_inside(limits_of(state_->session));
     return all;
   }
   /// Connections opened so far.

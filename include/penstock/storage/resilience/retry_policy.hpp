@@ -6,14 +6,11 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 

@@ -160,19 +160,14 @@ class late_reads {
 /// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
 /// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at
 /// a time does so; another leaves its reads to that one.
-/// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
-/// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+/// The limit on reads in flight is that of `throttled`.
 /// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
 /// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
 /// `attempts` such questions reads fail.
 ///
-/// The memory of two reads of the same bytes: the second one has a buffer of its own, because a read that is
-/// ignored goes on writing. The first one writes to where its caller wants the bytes, if the session can
-/// `abandon` it: when the second has won, the first is abandoned, and the second's bytes are copied once the
-/// first has ended. Otherwise the first one has a buffer, too, and every read is copied once. Buffers live
-/// until both reads have ended; small ones of first reads are kept for others. All that are in use together
-/// have at most so many bytes as the policy says: beyond that, no second read is started, and a read that
-/// would need a buffer is passed on without one.
+/// Memory, as `hedged` has it: a read that is ignored goes on writing, so that two reads of the same bytes
+/// never write to one place. Small buffers of first reads are kept for others. A read that would need a
+/// buffer beyond `hedged_options::bytes` is passed on without one, and gets no second read.
 ///
 /// Blocking reads become reads in the background, if the session has those, where second reads may be started
 /// and where they have more than 16 MiB; see `part_reads`. They come before other reads.

@@ -64,12 +64,7 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, void (*ask)(v
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
-    std::exception_ptr failed;
-    try {
-      ask(self);
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    std::exception_ptr failed = thrown_by([&] { ask(self); });
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
     retry_decision next;
     bool cancelled = false;

@@ -9,6 +9,8 @@
 #include <penstock/storage/s3/requests/hash.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
 
+#include <tuple>
+
 namespace penstock::inline v0_1::detail::s3 {
 
 /// In the place of a body's hash where TLS protects the body.
@@ -42,9 +44,9 @@ struct signed_request {
   std::vector<name_value> headers;
 };
 
-/// Signs requests with AWS Signature Version 4, as headers or as a presigned query, for a service in a
-/// region. The signing key is kept until the day, the secret, the region or the service changes. Anonymous
-/// credentials sign nothing: the target is made, and no header is added.
+/// Signs requests with AWS Signature Version 4, by headers, for a service in a region. The signing key is
+/// kept until the day or the secret changes. Anonymous credentials sign nothing: the target is made, and no
+/// header is added.
 ///
 /// Threads: one at a time; each thread that signs has a signer of its own.
 /// Cost: about ten SHA-256 of a few hundred bytes; no allocation in the steady state.
@@ -55,13 +57,9 @@ class aws_signer {
   explicit aws_signer(std::string region, std::string service = "s3")
       : region_(std::move(region)), service_(std::move(service)) {}
 
-  [[nodiscard]] const std::string& region() const noexcept { return region_; }
-  /// A server said where its bucket is.
-  void move_to(std::string region) { region_ = std::move(region); }
-
   /// Signs with headers; `now` must be within 15 minutes of the server's time.
   void sign(const signable& request, const s3_credentials& as, wall_time now, signed_request& out) {
-    begin_query(request.query);
+    write_query(request.query);
     if (as.anonymous()) return end(request, out, 0);
     begin_headers(request);
     std::size_t added = 0;
@@ -73,45 +71,15 @@ class aws_signer {
     adds("x-amz-date", date_);
     if (service_ == "s3") adds("x-amz-content-sha256", request.payload);
     if (!as.session_token().empty()) adds("x-amz-security-token", as.session_token());
-    sort_headers();
-    end_query();
+    sort(headers_, headers_used_, [](const name_value& a, const name_value& b) { return a.name < b.name; });
     write_scope();
-    write_canonical(request, request.payload);
+    write_canonical(request);
     authorization_ = "AWS4-HMAC-SHA256 Credential=";
     authorization_.append(as.key_id()).append("/").append(scope_);
     authorization_.append(", SignedHeaders=").append(signed_names_).append(", Signature=");
     append_hex(authorization_, signature(as));
     set(out.headers, added++, "authorization", authorization_);
     end(request, out, added);
-  }
-
-  /// Makes a target that needs no headers but `host` and those given, and is good for `lifetime`. Its payload
-  /// is not signed. Throws errc::argument for a lifetime that is not within 1 second and 7 days.
-  void presign(const signable& request, const s3_credentials& as, wall_time now,
-               std::chrono::seconds lifetime, signed_request& out) {
-    constexpr std::chrono::seconds longest{604'800};
-    if (lifetime.count() < 1 || lifetime > longest)
-      throw error(errc::argument,
-                  {"a presigned request lives 1 to 604800 seconds (7 days), not ", lifetime.count()});
-    begin_query(request.query);
-    if (as.anonymous()) return end(request, out, 0);
-    begin_headers(request);
-    sort_headers();
-    write_signed_names();
-    write_amz_date(date_, now);
-    write_scope();
-    add_query("X-Amz-Algorithm", "AWS4-HMAC-SHA256");
-    authorization_.assign(as.key_id()).append("/").append(scope_);
-    add_query("X-Amz-Credential", authorization_);
-    add_query("X-Amz-Date", date_);
-    add_query("X-Amz-Expires", text({lifetime.count()}));
-    add_query("X-Amz-SignedHeaders", signed_names_);
-    if (!as.session_token().empty()) add_query("X-Amz-Security-Token", as.session_token());
-    end_query();
-    write_canonical(request, unsigned_payload);
-    query_ += "&X-Amz-Signature=";
-    append_hex(query_, signature(as));
-    end(request, out, 0);
   }
 
   /// What was hashed by the last call, for tests: it holds the token.
@@ -125,7 +93,8 @@ class aws_signer {
     list[at].name.assign(name);
     list[at].value.assign(value);
   }
-  static void sort(std::vector<name_value>& list, std::size_t used) {
+  template <class Before>
+  static void sort(std::vector<name_value>& list, std::size_t used, Before&& before) {
     // An insertion sort: short lists, it is stable, and it allocates nothing.
     for (std::size_t i = 1; i < used; ++i)
       for (std::size_t j = i; j > 0 && before(list[j], list[j - 1]); --j) {
@@ -133,30 +102,20 @@ class aws_signer {
         list[j].value.swap(list[j - 1].value);
       }
   }
-  static bool before(const name_value& a, const name_value& b) noexcept { return a.name < b.name; }
 
-  void begin_query(std::span<const name_value> items) {
-    queries_used_ = 0;
-    for (const name_value& one : items) add_query(one.name, one.value);
-    end_query();
-  }
-  void add_query(std::string_view name, std::string_view value) {
-    set(queries_, queries_used_, {}, {});
-    append_encoded(queries_[queries_used_].name, name);
-    append_encoded(queries_[queries_used_].value, value);
-    ++queries_used_;
-  }
-  /// Joins the query, sorted by name and then value.
-  void end_query() {
-    for (std::size_t i = 1; i < queries_used_; ++i)
-      for (std::size_t j = i; j > 0; --j) {
-        name_value &left = queries_[j - 1], &right = queries_[j];
-        if (left.name < right.name || (left.name == right.name && left.value <= right.value)) break;
-        left.name.swap(right.name);
-        left.value.swap(right.value);
-      }
+  /// Joins the query, encoded and then sorted by name and value.
+  void write_query(std::span<const name_value> items) {
+    std::size_t used = 0;
+    for (const name_value& one : items) {
+      set(queries_, used, {}, {});
+      append_encoded(queries_[used].name, one.name);
+      append_encoded(queries_[used++].value, one.value);
+    }
+    sort(queries_, used, [](const name_value& a, const name_value& b) {
+      return std::tie(a.name, a.value) < std::tie(b.name, b.value);
+    });
     query_.clear();
-    for (std::size_t i = 0; i < queries_used_; ++i) {
+    for (std::size_t i = 0; i < used; ++i) {
       if (i != 0) query_ += '&';
       query_.append(queries_[i].name).append("=").append(queries_[i].value);
     }
@@ -180,22 +139,17 @@ class aws_signer {
         made.value += ' ';
       }
   }
-  void sort_headers() { sort(headers_, headers_used_); }
-  void write_signed_names() {
+  void write_scope() {
+    scope_.assign(date_, 0, 8);
+    scope_.append("/").append(region_).append("/").append(service_).append("/aws4_request");
+  }
+  void write_canonical(const signable& request) {
     signed_names_.clear();
     for (std::size_t i = 0; i < headers_used_; ++i) {
       if (i != 0 && headers_[i].name == headers_[i - 1].name) continue;
       if (i != 0) signed_names_ += ';';
       signed_names_ += headers_[i].name;
     }
-  }
-
-  void write_scope() {
-    scope_.assign(date_, 0, 8);
-    scope_.append("/").append(region_).append("/").append(service_).append("/aws4_request");
-  }
-  void write_canonical(const signable& request, std::string_view payload) {
-    write_signed_names();
     canonical_.assign(request.method).append("\n");
     canonical_.append(request.path.empty() ? std::string_view("/") : request.path).append("\n");
     canonical_.append(query_).append("\n");
@@ -207,7 +161,7 @@ class aws_signer {
       }
       canonical_.append(headers_[i].value).append("\n");
     }
-    canonical_.append("\n").append(signed_names_).append("\n").append(payload);
+    canonical_.append("\n").append(signed_names_).append("\n").append(request.payload);
   }
   [[nodiscard]] digest signature(const s3_credentials& as) {
     to_sign_.assign("AWS4-HMAC-SHA256\n").append(date_).append("\n").append(scope_).append("\n");
@@ -233,7 +187,7 @@ class aws_signer {
 
   std::string region_, service_;
   std::vector<name_value> queries_, headers_;
-  std::size_t queries_used_ = 0, headers_used_ = 0;
+  std::size_t headers_used_ = 0;
   std::string date_, scope_, query_, signed_names_, canonical_, to_sign_, authorization_;
   s3_credentials key_of_;
   std::string scope_of_key_;

@@ -45,10 +45,7 @@ class credential_chain {
     if (identity_.profile.empty())
       if (auto found = of_environment()) return std::move(*found);
     const profile_files files(environment_);
-    const std::string profile =
-        identity_.profile.empty() ? profile_name(environment_, files) : identity_.profile;
-    if (!identity_.profile.empty() && !files.has(profile))
-      throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
+    const std::string profile = profile_name(environment_, files, identity_.profile);
     std::string region = resolved({}, environment_, files, profile).region;
     if (region == "auto") region = "us-east-1";  // STS has no other stores
     const credential_surroundings with{environment_, files, http_, now, region, clock_, &metadata_answers_};

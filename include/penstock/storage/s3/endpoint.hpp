@@ -52,9 +52,7 @@ namespace detail::s3 {
 
 inline void check_region(std::string_view region) {
   const auto fits = [](char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_'; };
-  bool good = !region.empty() && region.size() <= 64;
-  for (const char c : region) good = good && fits(c);
-  if (!good)
+  if (region.empty() || region.size() > 64 || !std::ranges::all_of(region, fits))
     throw error(errc::argument,
                 {"'", region.substr(0, 80), "' is not a region: write a name such as us-east-1"});
 }
@@ -97,14 +95,8 @@ class endpoint {
   /// Whether only TLS protects the body, so that it need not be hashed.
   [[nodiscard]] bool is_encrypted() const noexcept { return base_.scheme == "https"; }
 
-  /// Throws errc::argument for a name that no bucket can have.
-  [[nodiscard]] url of_bucket(std::string_view bucket) const { return of(bucket, {}); }
-  [[nodiscard]] url of_object(std::string_view bucket, std::string_view object) const {
-    return of(bucket, object);
-  }
-
- private:
-  [[nodiscard]] url of(std::string_view bucket, std::string_view object) const {
+  /// The URL of an object, or of a bucket. Throws errc::argument for a name that no bucket can have.
+  [[nodiscard]] url of(std::string_view bucket, std::string_view object = {}) const {
     const bool in_host = is_in_host(bucket);
     url made = base_;
     if (in_host) {
@@ -116,6 +108,8 @@ class endpoint {
     append_encoded(made.path, object, true);
     return made;
   }
+
+ private:
   [[nodiscard]] bool is_in_host(std::string_view bucket) const {
     check_bucket(bucket, is_aws_ && addressing_ != s3_addressing::path);
     const bool has_dots = bucket.find('.') != std::string_view::npos;

@@ -8,9 +8,7 @@
 #include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 
-#include <charconv>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -25,8 +23,7 @@ struct listed_object {
 /// One page of ListObjectsV2.
 struct list_page {
   std::vector<listed_object> objects;
-  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
-  std::string next_token;             // empty on the last page
+  std::string next_token;  // empty on the last page
 };
 
 /// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
@@ -36,31 +33,23 @@ struct list_page {
   const pugi::xml_node root = answer.root("ListBucketResult");
   const std::string encoding = characters_of(root.child("EncodingType"));
   if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
-  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
-    std::string raw = answer.required(within, name);
+  const auto key_in = [&](const pugi::xml_node& object) {
+    std::string raw = answer.required(object, "Key");
     if (encoding.empty()) return raw;
     auto decoded = form_decoded(raw);
-    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
+    if (!decoded) answer.fail({"has a '%' without two digits in a <Key>"});
     return std::move(*decoded);
   };
   const auto size_in = [&](const pugi::xml_node& object) {
-    const std::string digits = answer.required(object, "Size");
-    std::uint64_t size = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    if (problem != std::errc{} || end != digits.data() + digits.size() ||
-        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    const auto size = parse_digits(answer.required(object, "Size"));
+    if (!size || *size > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
       answer.fail({"has a <Size> that is no number of bytes"});
-    return size;
+    return *size;
   };
   list_page page;
-  for (const pugi::xml_node& one : root.children()) {
-    const std::string_view element = one.name();
-    if (element == "Contents") {
-      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
-      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
-    } else if (element == "CommonPrefixes") {
-      page.prefixes.push_back(name_in(one, "Prefix"));
-    }
+  for (const pugi::xml_node& one : root.children("Contents")) {
+    page.objects.push_back({key_in(one), size_in(one), characters_of(one.child("ETag"))});
+    if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
   }
   const std::string more = characters_of(root.child("IsTruncated"));
   if (more == "true") {
@@ -78,15 +67,13 @@ struct list_page {
 /// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
 class object_listing {
  public:
-  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
-  explicit object_listing(std::string prefix, std::string delimiter = {})
-      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
+  /// Objects whose keys begin with `prefix`.
+  explicit object_listing(std::string prefix) : prefix_(std::move(prefix)) {}
 
   [[nodiscard]] bool done() const noexcept { return done_; }
   /// Of the request for the next page, which goes to the bucket.
   [[nodiscard]] std::vector<name_value> query() const {
     std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
-    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
     if (!token_.empty()) items.push_back({"continuation-token", token_});
     return items;
   }
@@ -95,12 +82,14 @@ class object_listing {
   /// or more than 1000 pages in a row without a name.
   [[nodiscard]] list_page accept(std::string_view body) {
     list_page page = read_list_page(body);
-    for (const listed_object& one : page.objects) check(one.key);
-    for (const std::string& one : page.prefixes) check(one);
+    for (const listed_object& one : page.objects)
+      if (!one.key.starts_with(prefix_))
+        throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
+                               "', which was asked for"});
     if (!page.next_token.empty() && page.next_token == token_)
       throw error(errc::io,
                   "the list of objects does not end: the store gives the same continuation token again");
-    empty_pages_ = page.objects.empty() && page.prefixes.empty() ? empty_pages_ + 1 : 0;
+    empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
     if (empty_pages_ > max_empty_pages)
       throw error(errc::io, {"the list of objects does not end: ", empty_pages_,
                              " pages in a row have no name; ask for a longer prefix"})
@@ -111,15 +100,9 @@ class object_listing {
   }
 
  private:
-  void check(std::string_view name) const {
-    if (!name.starts_with(prefix_))
-      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
-                             "', which was asked for"});
-  }
-
   static constexpr std::size_t max_empty_pages = 1000;  // of objects that were removed, perhaps
 
-  std::string prefix_, delimiter_, token_;
+  std::string prefix_, token_;
   std::size_t empty_pages_ = 0;  // in a row
   bool done_ = false;
 };

@@ -19,18 +19,11 @@ namespace penstock::inline v0_1::detail::s3 {
 }
 
 inline void append_xml(std::string& line, std::string_view chars) {
-  for (const char c : chars) {
-    if (c == '&') {
-      line += "&amp;";
-    } else if (c == '<') {
-      line += "&lt;";
-    } else if (c == '>') {
-      line += "&gt;";
-    } else if (c == '"') {
-      line += "&quot;";
-    } else {
-      line += c;
-    }
+  constexpr std::string_view special = "&<>\"";
+  constexpr std::array<std::string_view, 4> names{"&amp;", "&lt;", "&gt;", "&quot;"};
+  for (const char& c : chars) {
+    const std::size_t which = special.find(c);
+    line += which == std::string_view::npos ? std::string_view(&c, 1) : names[which];
   }
 }
 

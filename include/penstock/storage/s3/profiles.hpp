@@ -44,7 +44,8 @@ class ini_reader {
       rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
       ++number_;
       if (line.ends_with('\r')) line.remove_suffix(1);
-      if (!fits(line)) fail("has a control character");
+      const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; };
+      if (std::ranges::any_of(line, is_control)) fail("has a control character");
       take_line(line);
     }
     return std::move(sections_);
@@ -53,11 +54,6 @@ class ini_reader {
  private:
   static constexpr std::size_t max_sections = 4096;
 
-  static bool fits(std::string_view line) {
-    for (const char c : line)
-      if (static_cast<unsigned char>(c) < 0x20 && c != '\t') return false;
-    return true;
-  }
   [[noreturn]] void fail(std::string_view why) const {
     throw error(errc::argument, {"line ", number_, " of this file of AWS profiles ", why}).in_file(path_);
   }
@@ -223,15 +219,18 @@ class profile_files {
   std::vector<ini_section> credentials_, config_;
 };
 
-/// The profile that counts: AWS_PROFILE, or `default`. Throws errc::argument if AWS_PROFILE names one that no
+/// The profile that counts: `chosen`, else AWS_PROFILE, else `default`. Throws errc::argument for one that no
 /// file has.
-[[nodiscard]] inline std::string profile_name(const s3_environment& environment, const profile_files& files) {
+[[nodiscard]] inline std::string profile_name(const s3_environment& environment, const profile_files& files,
+                                              std::string_view chosen = {}) {
   const auto given = environment.value("AWS_PROFILE");
-  if (!given) return "default";
-  if (!files.has(*given))
+  if (chosen.empty() && !given) return "default";
+  if (!chosen.empty() && !files.has(chosen))
+    throw error(errc::argument, {"the profile '", chosen, "' is not in ", files.paths()});
+  if (chosen.empty() && !files.has(*given))
     throw error(errc::argument,
                 {"AWS_PROFILE names the profile '", *given, "', which is not in ", files.paths()});
-  return std::string(*given);
+  return std::string(chosen.empty() ? *given : chosen);
 }
 
 }  // namespace penstock::inline v0_1::detail::s3

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/reads/single_flight.hpp>
+#include <penstock/storage/session_adaptor.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/web/web_call.hpp>
 
+#include <atomic>
 #include <exception>
 #include <limits>
 #include <optional>
@@ -15,28 +19,35 @@
 
 namespace penstock::inline v0_1::detail::web {
 
-/// Reads ranges of objects, each with a `Call`. `Objects`, which derives from it, says what objects and calls
-/// are:
+/// A session that reads ranges of objects, each with a `Call` through a `Line`. `Objects`, which derives from
+/// it, says what objects and calls are, and ends the line before what it uses:
 ///
+///   version(id)              asks for it once
+///   find_by_head(id)         asks for what is known of an object
 ///   known(id)                null, or what is known of an object: its size, and the tag for If-Match
-///   address(call, id)        says which object a call is about; throws if there is none
+///   address(call, id)        says which object a call is about
 ///   add_headers(reading)     if it has any: what the request says besides
-///   perform(reading)         waits for the answer
 ///   begin(calls)             does not wait; calls that cannot begin end with the failure
 ///   on_end(call, self, f)    f(self, call, failed) is called at its end
 ///   pin(call, id, size)      notes what an answer tells of an object; throws if that contradicts what is known
 ///   arrived(reading, total)  if it has any: the range has come
 ///   failure_of(call)         the error of an answer that is not the range
 ///   ends_have_no_size        whether 416 says that a range is beyond the end although it has no size
-template <class Objects, class Call>
-class object_reads {
+template <class Objects, class List, class Line, class Call>
+class object_reads : unmovable {
  public:
+  using list = List;
+  static constexpr session_traits traits = {.latency = true};
+
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects().version(id).size; }
+
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
     if (!prepare(one, {id, offset, into})) return;
-    objects().perform(one);
+    line_->perform(one);
     finish(one);
   }
+
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
     std::vector<Call*> begun;
     for (const read_request& request : requests) {
@@ -60,7 +71,33 @@ class object_reads {
     if (!begun.empty()) objects().begin(begun);
   }
 
+  /// Ends all requests in flight, those of `read` and those for credentials included.
+  void cancel() noexcept {
+    flight_.cancel();
+    line_->cancel();
+  }
+  /// Ends those of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { line_->abandon(tag); }
+  /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+  void end_reads() noexcept {
+    flight_.cancel();
+    line_->refuse();
+  }
+
+  /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
+  /// for fewer requests. Of at most as many requests in flight as there may be connections.
+  [[nodiscard]] session_report report() const noexcept {
+    session_report made{.counters = line_->counters(), .counted = true, .max_in_flight = max_in_flight_};
+    made.counters.bytes = bytes_.load(std::memory_order_relaxed);
+    return made;
+  }
+  /// Connections opened so far.
+  [[nodiscard]] std::uint64_t connections() const noexcept { return line_->connections(); }
+
  protected:
+  object_reads(shared<const List> all, std::size_t connections)
+      : list_(std::move(all)), max_in_flight_(connections) {}
+
   struct reading : Call {
     read_request request;
     read_listener listener;
@@ -70,6 +107,23 @@ class object_reads {
 
   void add_headers(reading&) const {}
   void arrived(const reading&, std::optional<std::uint64_t>) const {}
+
+  /// What is known of an object, once it was asked for.
+  const auto& find(object_id id) {
+    check(id);
+    if (objects().known(id) == nullptr)
+      flight_.ask(id, [&] {
+        if (objects().known(id) == nullptr) objects().find_by_head(id);
+      });
+    return *objects().known(id);
+  }
+  void check(object_id id) const {
+    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+  }
+
+  shared<const List> list_;
+  single_flight flight_;
+  std::optional<Line> line_;
 
  private:
   [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
@@ -88,7 +142,9 @@ class object_reads {
       if (!total && there == nullptr)
         throw one.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
       objects().pin(one, id, total ? *total : there->size);
-      return objects().arrived(one, total);
+      objects().arrived(one, total);
+      bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
+      return;
     }
     if (status == 416) {
       const auto range = parse_content_range(one.reply.header("Content-Range"));
@@ -105,6 +161,7 @@ class object_reads {
   /// end of an object whose size is known.
   bool prepare(reading& one, const read_request& request) {
     one.request = request;
+    check(request.object);
     objects().address(one, request.object);
     const std::uint64_t size = request.into.size();
     const auto* const there = objects().known(request.object);
@@ -124,15 +181,12 @@ class object_reads {
   }
   static void read_ended(void* self, Call&, std::exception_ptr failed) noexcept {
     const std::unique_ptr<reading> one(static_cast<reading*>(self));
-    if (!failed) {
-      try {
-        one->from->finish(*one);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-    }
+    if (!failed) failed = thrown_by([&] { one->from->finish(*one); });
     one->listener.done(one->listener.self, one->request.tag, std::move(failed));
   }
+
+  std::size_t max_in_flight_;
+  std::atomic<std::uint64_t> bytes_{0};
 };
 
 /// What `http` and `s3` read through: one request per read, and a second one only if an answer asks for it.
@@ -142,42 +196,9 @@ class plain_objects {
   using list = typename Objects::list;
 
  public:
-  class session {
+  class session : public session_adaptor<session, Objects> {
    public:
-    static constexpr session_traits traits = {.latency = true};
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
-    /// The object's size, and a hash of its ETag, or, over HTTP, of Last-Modified without one. Asked for
-    /// once.
-    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
-    /// See `expect_version`.
-    [[nodiscard]] bool expect(object_id id, object_version what) const
-      requires requires(Objects& them) { them.expect(id, what); }
-    {
-      return objects_->expect(id, what);
-    }
-    /// See `is_tagged`: not for ETags that a server makes of the time and the size, as nginx and Apache
-    /// do.
-    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      objects_->read(id, offset, into);
-    }
-    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-      objects_->read_many(requests, listener);
-    }
-    /// Ends all requests in flight, those of `read` and those for credentials included.
-    void cancel() const noexcept { objects_->cancel(); }
-    /// Ends those of `read_many` with that tag.
-    void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
-    /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
-    void end_reads() const noexcept { objects_->end_reads(); }
-
-    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
-    /// for fewer requests. Of at most as many requests in flight as there may be connections.
-    [[nodiscard]] session_report report() const noexcept {
-      return {.counters = objects_->counters(), .counted = true, .max_in_flight = objects_->max_in_flight()};
-    }
-    /// Connections opened so far.
+    [[nodiscard]] Objects& inside() const noexcept { return *objects_; }
     [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
 
    private:

@@ -4,17 +4,16 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/http_error.hpp>
+#include <penstock/storage/reads/part_reads.hpp>
 #include <penstock/storage/url.hpp>
 #include <penstock/storage/web/web_boost.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <ctime>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -242,44 +241,9 @@ struct call {
   std::vector<url> been;                          // where redirects came from
 };
 
-/// The end of a call, for the thread that waits for it.
-class call_end {
- public:
-  /// For a call's `done`, with the end as its `self`.
-  template <class Call>
-  static void tell(void* self, Call&, std::exception_ptr failed) noexcept {
-    auto& end = *static_cast<call_end*>(self);
-    const std::scoped_lock lock(end.mutex_);
-    end.failed_ = std::move(failed);
-    end.over_ = true;
-    end.changed_.notify_one();
-  }
-  /// Throws what the call failed with.
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return over_; });
-    if (failed_) std::rethrow_exception(failed_);
-  }
-  /// Whether it came in time; throws nothing.
-  [[nodiscard]] bool wait_until(std::chrono::steady_clock::time_point time) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, time, [&] { return over_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;
-  std::exception_ptr failed_;
-};
-
 /// The error of a call that was ended by `cancel`.
 inline std::exception_ptr cancelled(const call& what) noexcept {
-  try {
-    throw what.with_facts(error(errc::stopped, "the read was cancelled"));
-  } catch (...) {  // perhaps there was no memory for the message
-    return std::current_exception();
-  }
+  return thrown_by([&] { throw what.with_facts(error(errc::stopped, "the read was cancelled")); });
 }
 
 /// Whether a 200 says that it is a range: older gateways of AIStore send 200 where 206 is meant. All facts

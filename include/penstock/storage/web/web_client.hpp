@@ -2,10 +2,13 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/web/web_exchange.hpp>
 
+#include <condition_variable>
 #include <cstdio>
 #include <deque>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
@@ -64,12 +67,12 @@ class client : unmovable {
 
   /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
   void perform(call& what) {
-    call_end end;
+    awaited_end end;
     what.self = &end;
-    what.done = call_end::tell<call>;
+    what.done = awaited_end::tell<call>;
     call* const only = &what;
     submit({&only, 1});
-    end.wait();
+    end.get();
   }
 
   /// Ends all calls that were submitted before: they end with errc::stopped, unless they just have.
@@ -91,7 +94,12 @@ class client : unmovable {
 
   /// Throws errc::argument if the environment names a proxy for that URL that cannot be used.
   void check_proxy(const url& where) const { (void)proxies_.of(where); }
-  [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
+  /// Requests, and answers that asked for fewer.
+  [[nodiscard]] storage_counters counters() const noexcept {
+    return {.requests = all_.counted.requests.load(), .slow_downs = all_.counted.slow_downs.load()};
+  }
+  /// Opened so far.
+  [[nodiscard]] std::uint64_t connections() const noexcept { return all_.counted.connections.load(); }
 
  private:
   template <class Note>
@@ -158,18 +166,14 @@ class client : unmovable {
   }
   /// Begins a call on a connection that is idle, if it may, or on a new one.
   void begin(call& next, bool reuse) {
-    std::exception_ptr failed;
-    try {
+    std::exception_ptr failed = thrown_by([&] {
       const auto by = reuse ? idle_for(next.where) : nullptr;
       const auto connection = by ? by : connect(next.where);
       ++active_;
       last_begun_ = clock::now();
       connection->start(next);
-      return;
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    tell(next, std::move(failed));
+    });
+    if (failed) tell(next, std::move(failed));
   }
   /// The connection that was used last, so that the others grow old.
   std::shared_ptr<exchange> idle_for(const url& where) {

@@ -118,7 +118,7 @@ using clock = std::chrono::steady_clock;
 
 /// What a client has counted.
 struct counts {
-  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0}, slow_downs{0};
+  std::atomic<std::uint64_t> requests{0}, connections{0}, slow_downs{0};
 };
 
 /// Finds the addresses of hosts. However many connections wait for a name, it
@@ -333,13 +333,7 @@ class transport : public std::enable_shared_from_this<Self>, unmovable {
   /// ends.
   template <class Step>
   void guard(Step step) {
-    std::exception_ptr failed;
-    try {
-      step();
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    if (failed) self().broke(std::move(failed));
+    if (std::exception_ptr failed = thrown_by(step)) self().broke(std::move(failed));
   }
   void wait_until(clock::time_point until, reason late) noexcept {
     until_ = until;

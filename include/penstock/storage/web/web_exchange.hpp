@@ -232,7 +232,7 @@ class exchange : public transport<exchange> {
     continue_place();
   }
   void continue_place() {
-    if (place_.empty()) return complete(in_range_);
+    if (place_.empty()) return complete();
     read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
   }
   void got_place(const error_code& code, std::size_t size) {
@@ -277,7 +277,7 @@ class exchange : public transport<exchange> {
       std::memcpy(call_->into.data(), call_->reply.body.data(), call_->into.size());
       call_->reply.body.clear();
     }
-    complete(in_range_);
+    complete();
   }
   void too_long() {
     if (in_range_) return failed_with(call_->failure({"the server sent more bytes than the range has"}));
@@ -288,8 +288,7 @@ class exchange : public transport<exchange> {
 
   // ---- Ends
 
-  void complete(bool range = false) {
-    if (range) all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+  void complete() {
     end(nullptr, keep_ && !writing_ && in_.waiting() == 0 ? ending::reusable : ending::closed);
   }
   void too_short(std::size_t got) {

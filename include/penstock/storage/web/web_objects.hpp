@@ -2,20 +2,23 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/owned.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/storage/reads/single_flight.hpp>
-#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/web/object_reads.hpp>
 #include <penstock/storage/web/web_client.hpp>
 
 namespace penstock::inline v0_1::detail::web {
 
+/// Objects of web servers, by their numbers.
+struct object_urls {
+  std::vector<std::string> names;  // what errors call them: without queries
+  std::vector<url> urls;
+  std::string pattern;
+};
+
 /// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
 /// holds for the session: a later answer that differs is an error.
-class objects : object_reads<objects, call>, unmovable {
-  using reads = object_reads<objects, call>;
-  friend reads;
+class objects : public object_reads<objects, object_urls, client, call> {
+  friend object_reads;
   static constexpr bool ends_have_no_size = false;
   struct facts {
     std::uint64_t size = 0;
@@ -26,75 +29,43 @@ class objects : object_reads<objects, call>, unmovable {
   };
 
  public:
-  struct list {
-    std::vector<std::string> names;  // what errors call them: without queries
-    std::vector<url> urls;
-    std::string pattern;
-  };
-
   objects(shared<const list> all, const http_options& options)
-      : list_(std::move(all)),
+      : object_reads(std::move(all), options.connections),
         answers_(list_->names.size()),
-        max_in_flight_(options.connections),
-        headers_(options.headers),
-        client_(std::in_place, options) {
-    for (const url& one : list_->urls) client_->check_proxy(one);
+        headers_(options.headers) {
+    line_.emplace(options);
+    for (const url& one : list_->urls) line_->check_proxy(one);
   }
   ~objects() {
-    client_.reset();  // its thread ends before what it uses
+    line_.reset();  // its thread ends before what it uses
     for (std::size_t i = 0; i < list_->names.size(); ++i) delete answers_[i].load(std::memory_order_relaxed);
   }
 
+  /// The size, and a hash of the ETag, or of Last-Modified without one.
   [[nodiscard]] object_version version(object_id id) {
     const facts& found = find(id);
     return {found.size, found.stamp()};
   }
-  /// Whether equal versions mean equal bytes: what the object's ETag says, if it has one.
+  /// Whether equal versions mean equal bytes: what the object's ETag says, if it has one that a server does
+  /// not make of the time and the size.
   [[nodiscard]] bool tagged(object_id id) const {
     const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
     return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);
   }
-  using reads::read;
-  using reads::read_many;
-  void cancel() noexcept {
-    flight_.cancel();
-    client_->cancel();
-  }
-  /// Ends the reads of `read_many` with that tag.
-  void abandon(std::uint64_t tag) noexcept { client_->abandon(tag); }
-  void end_reads() noexcept {
-    flight_.cancel();
-    client_->refuse();
-  }
-  [[nodiscard]] storage_counters counters() const noexcept {
-    const counts& counted = client_->counted();
-    return {.requests = counted.requests.load(),
-            .bytes = counted.bytes.load(),
-            .slow_downs = counted.slow_downs.load()};
-  }
-  [[nodiscard]] std::size_t max_in_flight() const noexcept { return max_in_flight_; }
-  [[nodiscard]] std::uint64_t connections() const noexcept { return client_->counted().connections.load(); }
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
     return answers_[id].load(std::memory_order_acquire);
   }
   void address(call& what, object_id id) const {
-    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
     what.where = list_->urls[id];
     what.name = list_->names[id];
     what.headers = headers_;
     what.headers_stay = true;
   }
 
-  void perform(call& what) { client_->perform(what); }
   void begin(std::span<call* const> calls) noexcept {
-    std::exception_ptr failed;
-    try {
-      client_->submit(calls);
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    const std::exception_ptr failed = thrown_by([&] { line_->submit(calls); });
     if (failed)
       for (call* const one : calls) one->done(one->self, *one, failed);
   }
@@ -106,7 +77,7 @@ class objects : object_reads<objects, call>, unmovable {
     return what.with_facts(answer_error(what.reply.status, what.reply.retry_after()));
   }
   /// Notes what an answer tells of an object, or compares it with what is known.
-  const facts& pin(const call& what, object_id id, std::uint64_t size) {
+  void pin(const call& what, object_id id, std::uint64_t size) {
     auto fresh = std::make_unique<facts>();
     fresh->size = size;
     const std::string_view tag = what.reply.header("ETag");
@@ -116,31 +87,25 @@ class objects : object_reads<objects, call>, unmovable {
     fresh->modified = what.reply.header("Last-Modified");
     if (tag.size() > 2 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
-    if (answers_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
-      return *fresh.release();
+    if (answers_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel)) {
+      (void)fresh.release();
+      return;
+    }
     const bool tags = !there->tag.empty() && !fresh->tag.empty();
     const bool dates = (!tags || weak) && !there->modified.empty() && !fresh->modified.empty();
     if (there->size == size && (!tags || there->tag == fresh->tag) &&
         (!dates || there->modified == fresh->modified))
-      return *there;
+      return;
     std::string line = "the object was replaced while it was read";
     if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
     throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
   }
 
-  const facts& find(object_id id) {
-    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
-    if (known(id) == nullptr)
-      flight_.ask(id, [&] {
-        if (known(id) == nullptr) (void)find_by_head(id);
-      });
-    return *known(id);
-  }
-  const facts& find_by_head(object_id id) {
+  void find_by_head(object_id id) {
     call head;
     head.method = verb::head;
     address(head, id);
-    client_->perform(head);
+    line_->perform(head);
     const answer& reply = head.reply;
     if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(head, id, *reply.length);
     // Signed URLs are for one method, and some servers know no HEAD.
@@ -149,7 +114,7 @@ class objects : object_reads<objects, call>, unmovable {
       return find_by_range(id);
     throw failure_of(head);
   }
-  const facts& find_by_range(object_id id) {
+  void find_by_range(object_id id) {
     std::byte first{};
     call get;
     address(get, id);
@@ -157,7 +122,7 @@ class objects : object_reads<objects, call>, unmovable {
     get.into = {&first, 1};
     const answer& reply = get.reply;
     try {
-      client_->perform(get);
+      line_->perform(get);
     } catch (const error&) {
       // The server ignores ranges, but it has said how long the object is.
       if (reply.status == 200 && reply.length && !is_encoded(reply))
@@ -177,12 +142,8 @@ class objects : object_reads<objects, call>, unmovable {
     return !encoding.empty() && encoding != "identity";
   }
 
-  shared<const list> list_;
   fixed_array<std::atomic<const facts*>> answers_;
-  single_flight flight_;
-  std::size_t max_in_flight_;
   std::vector<call::header> headers_;
-  std::optional<client> client_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web

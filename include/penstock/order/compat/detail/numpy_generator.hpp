@@ -98,8 +98,7 @@ class numpy_generator {
   }
 
   /// `shuffle` of the `count` elements that start at `first`.
-  template <class Iterator>
-  void shuffle(Iterator first, std::uint64_t count) noexcept {
+  void shuffle(auto first, std::uint64_t count) noexcept {
     using distance = decltype(first - first);
     for (std::uint64_t i = count; i-- > 1;)
       std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);

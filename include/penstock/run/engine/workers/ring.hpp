@@ -110,8 +110,7 @@ class ring {
   /// A worker's main loop: takes grains until the ring is stopped. Calls `work.evaluate(s, grain)` and, once
   /// per block, `work.finish(s)`; both must not throw. Calls `work.waiting(true)` and `work.waiting(false)`
   /// around a wait for room; in `work.rest()` the worker holds no ticket and may wait as long as it likes.
-  template <class Work>
-  void serve(Work& work) noexcept {
+  void serve(auto& work) noexcept {
     while (true) {
       work.rest();
       if (stopped()) return;
@@ -131,8 +130,7 @@ class ring {
   }
 
   /// Consumer without workers: evaluates block s itself.
-  template <class Work>
-  void serve_here(Work& work, std::uint64_t s) noexcept {
+  void serve_here(auto& work, std::uint64_t s) noexcept {
     slot& block = slots_[s % blocks_];
     for (std::uint64_t grain = 0; grain < grains_; ++grain) {
       work.evaluate(s, grain);
@@ -157,8 +155,7 @@ class ring {
 
   [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
 
-  template <class Work>
-  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+  void finish_grain(auto& work, slot& block, std::uint64_t s) noexcept {
     if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
     block.done.store(0, std::memory_order_relaxed);
     work.finish(s);

@@ -282,12 +282,7 @@ struct role_request {
                                {"RoleSessionName", role.session.empty() ? made : role.session}};
   if (!role.external_id.empty()) form.push_back({"ExternalId", role.external_id});
   form.insert(form.end(), more.begin(), more.end());
-  for (const name_value& one : form) {
-    if (!request.body.empty()) request.body += '&';
-    append_encoded(request.body, one.name);
-    request.body += '=';
-    append_encoded(request.body, one.value);
-  }
+  request.body = query_of(form);
   const auto ask = [&](wall_time now) {
     http_request sent = request;
     if (!as.anonymous()) {

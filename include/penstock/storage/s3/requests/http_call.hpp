@@ -67,10 +67,7 @@ inline void write_amz_date(std::string& line, wall_time when) {
 
 [[nodiscard]] constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
 [[nodiscard]] constexpr bool equal_but_for_case(std::string_view a, std::string_view b) noexcept {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (to_lower(a[i]) != to_lower(b[i])) return false;
-  return true;
+  return std::ranges::equal(a, b, {}, to_lower, to_lower);
 }
 
 /// What is left of a text without the spaces and tabs around it.
@@ -83,9 +80,7 @@ inline void write_amz_date(std::string& line, wall_time when) {
 /// Whether a text can be a header's value: it has no control characters, so that it cannot become two
 /// headers.
 [[nodiscard]] constexpr bool fits_into_header(std::string_view line) noexcept {
-  for (const char c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-  return true;
+  return std::ranges::none_of(line, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 /// Appends `chars` percent-encoded as AWS signs it: all but letters, digits and `-._~` is %XX in capitals; a
@@ -134,6 +129,18 @@ struct name_value {
   std::string name;
   std::string value;
 };
+
+/// The query of a URL, or a form.
+[[nodiscard]] inline std::string query_of(std::span<const name_value> items) {
+  std::string line;
+  for (const name_value& one : items) {
+    if (!line.empty()) line += '&';
+    append_encoded(line, one.name);
+    line += '=';
+    append_encoded(line, one.value);
+  }
+  return line;
+}
 
 /// An answer as a whole. It may hold credentials: nothing prints it.
 struct http_answer {

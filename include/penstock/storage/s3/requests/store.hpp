@@ -51,18 +51,6 @@ struct store_call : web::call {
   return quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
 }
 
-/// The query of a URL.
-[[nodiscard]] inline std::string query_of(const std::vector<name_value>& items) {
-  std::string line;
-  for (const name_value& one : items) {
-    if (!line.empty()) line += '&';
-    append_encoded(line, one.name);
-    line += '=';
-    append_encoded(line, one.value);
-  }
-  return line;
-}
-
 /// Performs requests to a store, signed. What an answer that is an error asks for is done, and the request is
 /// sent once more: other credentials, the right time, another region. Where credentials must be found first,
 /// a thread does that; callers of `begin` wait for nothing.
@@ -79,11 +67,8 @@ class store : unmovable {
             corrected(), std::random_device{}()),
         client_(std::in_place, options.connection) {
     const profile_files files(environment_);
-    const std::string profile =
-        options.identity.profile.empty() ? profile_name(environment_, files) : options.identity.profile;
-    if (!files.has(profile) && !options.identity.profile.empty())
-      throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
-    place_ = resolved(options.place, environment_, files, profile);
+    place_ = resolved(options.place, environment_, files,
+                      profile_name(environment_, files, options.identity.profile));
     first_ = std::make_shared<const endpoint>(place_);
     if (options.requester_pays) always_.push_back({"x-amz-request-payer", "requester"});
   }
@@ -108,12 +93,12 @@ class store : unmovable {
   }
   /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
   void perform(store_call& what) {
-    web::call_end end;
+    awaited_end end;
     what.owner = &end;
-    what.ended = web::call_end::tell<store_call>;
+    what.ended = awaited_end::tell<store_call>;
     store_call* const only = &what;
     begin({&only, 1});
-    end.wait();
+    end.get();
   }
 
   /// Ends all calls that have begun, with errc::stopped.
@@ -151,9 +136,13 @@ class store : unmovable {
     cancel();
   }
 
-  [[nodiscard]] const web::counts& counted() const noexcept { return client_->counted(); }
-  /// Answers that asked for fewer requests, and had another status than 429 and 503.
-  [[nodiscard]] std::uint64_t other_slow_downs() const noexcept { return slow_downs_.load(); }
+  /// Requests, and answers that asked for fewer, also those with another status than 429 and 503.
+  [[nodiscard]] storage_counters counters() const noexcept {
+    storage_counters all = client_->counters();
+    all.slow_downs += slow_downs_.load();
+    return all;
+  }
+  [[nodiscard]] std::uint64_t connections() const noexcept { return client_->connections(); }
 
  private:
   // ---- Sending
@@ -217,13 +206,10 @@ class store : unmovable {
   void send(std::span<store_call* const> calls, const std::shared_ptr<const s3_credentials>& as) noexcept {
     std::vector<web::call*> ready;
     std::vector<store_call*> stopped;
-    std::exception_ptr failed;
-    try {
+    std::exception_ptr failed = thrown_by([&] {
       ready.reserve(calls.size());
       stopped.reserve(calls.size());
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    });
     if (failed) return end_all(calls, std::move(failed));
     for (store_call* const one : calls) {
       std::exception_ptr refused;
@@ -255,8 +241,7 @@ class store : unmovable {
   void prepare(store_call& what, const std::shared_ptr<const s3_credentials>& as) {
     what.as = as;
     what.at = place_of(what.bucket);
-    what.where =
-        what.key.empty() ? what.at->of_bucket(what.bucket) : what.at->of_object(what.bucket, what.key);
+    what.where = what.at->of(what.bucket, what.key);
     what.where.query = query_of(what.query);
     what.been.clear();
     what.replaced = false;
@@ -322,13 +307,7 @@ class store : unmovable {
     auto& me = *static_cast<store*>(self);
     auto& what = static_cast<store_call&>(base);
     bool again = false;
-    if (!failed && !what.succeeded()) {
-      try {
-        again = me.remedied(what);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-    }
+    if (!failed && !what.succeeded()) failed = thrown_by([&] { again = me.remedied(what); });
     store_call* const only = &what;
     if (again) return me.go({&only, 1});
     what.ended(what.owner, what, std::move(failed));
@@ -389,13 +368,7 @@ class store : unmovable {
   // ---- Ends
 
   static void fail(store_call& what, const error& why) noexcept {
-    std::exception_ptr failed;
-    try {
-      failed = std::make_exception_ptr(what.with_facts(own_copy(why)));
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    what.ended(what.owner, what, std::move(failed));
+    what.ended(what.owner, what, thrown_by([&] { throw what.with_facts(own_copy(why)); }));
   }
   static void stop(store_call& what) noexcept { what.ended(what.owner, what, web::cancelled(what)); }
 

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/owned.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/list_result.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
-#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/web/object_reads.hpp>
 
 #include <unordered_map>
@@ -31,11 +28,8 @@ struct object_names {
 /// What all keys begin with, up to a whole character.
 [[nodiscard]] inline std::string common_prefix(std::span<const std::string_view> keys) {
   std::string_view common = keys.empty() ? std::string_view() : keys.front();
-  for (const std::string_view one : keys) {
-    std::size_t same = 0;
-    while (same < common.size() && same < one.size() && common[same] == one[same]) ++same;
-    common = common.substr(0, same);
-  }
+  for (const std::string_view one : keys)
+    common = std::string_view(common.begin(), std::ranges::mismatch(common, one).in1);
   // The bytes of a character in UTF-8 after its first are 10xxxxxx; its first says how many.
   std::size_t end = common.size(), after = 0;
   while (end != 0 && after < 4 && (static_cast<unsigned char>(common[end - 1]) & 0xC0u) == 0x80u)
@@ -214,38 +208,10 @@ class known_objects : unmovable {
   std::size_t count_;
 };
 
-/// Waits that end when they are cancelled.
-class cancellable_pauses {
- public:
-  [[nodiscard]] std::uint64_t round() {
-    const std::scoped_lock lock(mutex_);
-    return round_;
-  }
-  /// Throws errc::stopped if it was cancelled since `round`.
-  void wait(std::chrono::nanoseconds time, std::uint64_t round) {
-    std::unique_lock lock(mutex_);
-    if (cancelled_.wait_for(lock, time, [&] { return round_ != round; }))
-      throw error(errc::stopped, "the read was cancelled");
-  }
-  void cancel() noexcept {
-    {
-      const std::scoped_lock lock(mutex_);
-      ++round_;
-    }
-    cancelled_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable cancelled_;
-  std::uint64_t round_ = 0;
-};
-
 /// Reads ranges of objects of a store. The first answer, a list, or who uses the session tells an object's
 /// size and ETag, which hold for the session: a later answer that differs is an error.
-class stored_objects : web::object_reads<stored_objects, store_call>, unmovable {
-  using reads = web::object_reads<stored_objects, store_call>;
-  friend reads;
+class stored_objects : public web::object_reads<stored_objects, object_names, store, store_call> {
+  friend object_reads;
   static constexpr bool ends_have_no_size = true;
   /// From so many names on, one list takes the place of a request for each.
   static constexpr std::size_t few = 8;
@@ -253,16 +219,14 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
   static constexpr object_id everything = ~object_id{0};
 
  public:
-  using list = object_names;
-
   stored_objects(shared<const list> names, const s3_options& options, wall_clock clock = {})
-      : list_(std::move(names)),
+      : object_reads(std::move(names), options.connection.connections),
         objects_(list_->names.size()),
         verifies_(options.verify_checksums),
-        max_in_flight_(options.connection.connections),
-        retries_(policy_of(options.connection)),
-        store_(std::in_place, options, clock) {}
-  ~stored_objects() { store_.reset(); }  // its threads end before what they use
+        retries_(policy_of(options.connection)) {
+    line_.emplace(options, clock);
+  }
+  ~stored_objects() { line_.reset(); }  // its threads end before what they use
 
   [[nodiscard]] object_version version(object_id id) {
     const object_facts& found = find(id);
@@ -276,33 +240,10 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
     const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
     return there != nullptr && there->stamp != 0;
   }
-  using reads::read;
-  using reads::read_many;
-  void cancel() noexcept {
-    flight_.cancel();
-    pauses_.cancel();
-    store_->cancel();
-  }
-  /// Ends the reads of `read_many` with that tag.
-  void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
-  void end_reads() noexcept {
-    flight_.cancel();
-    pauses_.cancel();
-    store_->refuse();
-  }
-  [[nodiscard]] storage_counters counters() const noexcept {
-    const auto& counted = store_->counted();
-    return {.requests = counted.requests.load(),
-            .bytes = bytes_.load(),
-            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs()};
-  }
-  [[nodiscard]] std::size_t max_in_flight() const noexcept { return max_in_flight_; }
-  [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
   [[nodiscard]] const object_facts* known(object_id id) const noexcept { return objects_[id]; }
   void address(store_call& what, object_id id) const {
-    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     const object_name object = (*list_)[id];
     what.bucket = object.bucket;
     what.key = object.key;
@@ -314,15 +255,13 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
       one.more.push_back({"x-amz-checksum-mode", "ENABLED"});
   }
 
-  void perform(store_call& what) { store_->perform(what); }
-  void begin(std::span<store_call* const> calls) noexcept { store_->begin(calls); }
+  void begin(std::span<store_call* const> calls) noexcept { line_->begin(calls); }
   static void on_end(store_call& what, void* self, decltype(store_call::ended) ended) noexcept {
     what.owner = self;
     what.ended = ended;
   }
   void arrived(const reading& one, std::optional<std::uint64_t> total) {
     if (verifies_ && one.offset == 0 && total == one.into.size()) verify(one);
-    bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
   }
   [[nodiscard]] static error failure_of(const store_call& what) { return what.failure_of_answer(); }
   static void verify(const reading& one) {
@@ -346,7 +285,7 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
   }
 
   const object_facts& find(object_id id) {
-    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+    check(id);
     if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
       flight_.ask(everything, [&] {
         if (!listed_.load()) list_all();
@@ -355,17 +294,13 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
       throw error(errc::io, "NoSuchKey: there is no such object; the store's list does not have it")
           .recurring()
           .in_file(list_->names[id]);
-    if (known(id) == nullptr)
-      flight_.ask(id, [&] {
-        if (known(id) == nullptr) find_by_head(id);
-      });
-    return *known(id);
+    return object_reads::find(id);
   }
   void find_by_head(object_id id) {
     store_call head;
     head.method = web::verb::head;
     address(head, id);
-    store_->perform(head);
+    line_->perform(head);
     const web::answer& reply = head.reply;
     if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
     if (may_pass(reply.status)) throw head.failure_of_answer();
@@ -377,7 +312,7 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
     address(get, id);
     get.offset = 0;
     get.into = {&first, 1};
-    store_->perform(get);
+    line_->perform(get);
     const auto total = web::total_length(get.reply);
     if (get.succeeded() && total) return pin(get, id, *total);
     const auto range = parse_content_range(get.reply.header("Content-Range"));
@@ -396,12 +331,12 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
         if (ids.size() > few) searches_.emplace_back(*list_, bucket, ids);
       missing_.resize(list_->names.size());
     }
-    const std::uint64_t round = pauses_.round();
+    const std::uint64_t cancels = flight_.cancels();
     bool advances = false;
-    const auto wait = [&](std::chrono::nanoseconds time) { pauses_.wait(time, round); };
+    const auto wait = [&](std::chrono::nanoseconds time) { flight_.pause(time, cancels); };
     while (!searches_.empty()) {
       bucket_search& now = searches_.back();
-      const auto next = [&] { return now.next(*store_); };
+      const auto next = [&] { return now.next(*line_); };
       try {
         while (!now.done()) {
           // Who asked tries again what fails at once. Between pages that come, that would be too few attempts
@@ -422,19 +357,13 @@ class stored_objects : web::object_reads<stored_objects, store_call>, unmovable 
     listed_.store(true);
   }
 
-  shared<const object_names> list_;
   known_objects objects_;
   bool verifies_;
-  std::size_t max_in_flight_;
-  std::atomic<std::uint64_t> bytes_{0};
-  single_flight flight_;
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set
   retrier retries_;
-  cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
-  std::optional<store> store_;
 };
 
 }  // namespace penstock::inline v0_1::detail::s3

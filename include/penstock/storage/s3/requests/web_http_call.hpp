@@ -81,16 +81,16 @@ class web_http_call : unmovable {
     what.body = request.body;
     what.max_body = request.max_body_size;
     what.follow_redirects = false;
-    web::call_end ended;
+    awaited_end ended;
     what.self = &ended;
-    what.done = web::call_end::tell<web::call>;
+    what.done = awaited_end::tell<web::call>;
     listed mine(*this, options);
     web::call* const only = &what;
     mine.client.submit({&only, 1});
     const bool in_time = ended.wait_until(end);
     if (!in_time) mine.client.cancel();
     try {
-      ended.wait();
+      ended.get();
     } catch (...) {
       if (in_time) throw;
       throw what.failure({"no answer within ", request.deadline.count(), " ms"}).after_time_out();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/storage/stage_options.hpp>
+#include <penstock/storage/stage_to.hpp>
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/memory_files.hpp>
-#include <penstock/storage/stage_to.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
@@ -17,7 +16,7 @@
 
 namespace ps = penstock;
 
-namespace stage_options_test {
+namespace stage_to_options_test {
 
 struct watcher {
   void operator()(const ps::stage_progress&);
@@ -65,4 +64,4 @@ TEST_CASE("storage/stage_options: without options 8 requests of 8 MiB") {
   CHECK_FALSE(usual.stop.stop_possible());
 }
 
-}  // namespace stage_options_test
+}  // namespace stage_to_options_test
