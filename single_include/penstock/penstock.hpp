@@ -15005,7 +15005,7 @@ template <class S>
 ///                                   that names object and offset
 ///   traits                          `static constexpr session_traits`, unless the defaults hold
 /// A session may have more. Nobody calls these members but the functions in brackets, which do without them:
-///   will_need(id, offset, size)     a hint; never throws [`will_need`]
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws [`will_need`]
 ///   confirm(id)                     throws if bytes shown in place may not have been the object's [`confirm`]
 ///   resident(id)                    whether it is in memory: checks now and then, else costs almost nothing [`is_resident`]
 ///   tagged(id)                      whether equal versions have equal bytes: called after `version` or `expect`, sends
@@ -57223,11 +57223,18 @@ struct token_files : known_files {
 
 namespace penstock::inline v0_1::detail {
 
+// What an llm.c file of tokens of 2 or 4 bytes begins with.
+struct llmc_mark {
+  std::uint32_t magic, version;
+
+  friend bool operator==(const llmc_mark&, const llmc_mark&) = default;
+};
+inline constexpr llmc_mark llmc_narrow{20240520, 1}, llmc_wide{20240801, 7};
+
 PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
   if (head.size() < 8) return 0;
-  const auto magic = load_little<std::uint32_t>(head.data()),
-             version = load_little<std::uint32_t>(head.data() + 4);
-  return magic == 20240520 && version == 1 ? 2 : magic == 20240801 && version == 7 ? 4 : 0;
+  const llmc_mark mark{load_little<std::uint32_t>(head.data()), load_little<std::uint32_t>(head.data() + 4)};
+  return mark == llmc_narrow ? 2 : mark == llmc_wide ? 4 : 0;
 }
 
 PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
@@ -57251,26 +57258,25 @@ inline constexpr std::size_t llmc_header_bytes = 1024;
 // The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
 // Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
 PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, token_type type) {
-  constexpr std::uint32_t narrow_magic = 20240520, wide_magic = 20240801, eval_magic = 20240522;
+  constexpr std::uint32_t eval_magic = 20240522;
   const bool wide = type.width == 4;
-  const std::uint32_t known_magic = wide ? wide_magic : narrow_magic;
-  const std::uint32_t known_version = wide ? 7 : 1;
+  const llmc_mark known = wide ? llmc_wide : llmc_narrow;
   if (head.size() < 4) refuse_tokens({"the file ends within the header of an llm.c file"}, size);
   const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
   const std::uint32_t magic = number(0);
-  if (magic == (wide ? narrow_magic : wide_magic))
+  if (magic == (wide ? llmc_narrow : llmc_wide).magic)
     refuse_tokens(
         {"the llm.c file holds tokens of another width; ask for ", wide ? "std::uint16_t" : "std::uint32_t"},
         0);
   if (magic == eval_magic)
     refuse_tokens({"this is an llm.c file of multiple-choice examples, not one of tokens"}, 0);
-  if (magic != known_magic)
+  if (magic != known.magic)
     throw not_a("an llm.c token file", head,
-                {"it begins with ", magic, " and not with ", known_magic,
+                {"it begins with ", magic, " and not with ", known.magic,
                  "; a file without a header is read by raw_tokens"});
   if (head.size() < llmc_header_bytes) refuse_tokens({"the file ends within its llm.c header"}, size);
-  if (number(1) != known_version)
-    refuse_tokens({"version ", number(1), " of llm.c's token files is not known, only ", known_version}, 4);
+  if (number(1) != known.version)
+    refuse_tokens({"version ", number(1), " of llm.c's token files is not known, only ", known.version}, 4);
   const std::uint64_t count = number(2);
   const std::uint64_t present = size - llmc_header_bytes;
   if (count * type.width != present)

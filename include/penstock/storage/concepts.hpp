@@ -100,7 +100,7 @@ template <class S>
 ///                                   that names object and offset
 ///   traits                          `static constexpr session_traits`, unless the defaults hold
 /// A session may have more. Nobody calls these members but the functions in brackets, which do without them:
-///   will_need(id, offset, size)     a hint; never throws [`will_need`]
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws [`will_need`]
 ///   confirm(id)                     throws if bytes shown in place may not have been the object's [`confirm`]
 ///   resident(id)                    whether it is in memory: checks now and then, else costs almost nothing [`is_resident`]
 ///   tagged(id)                      whether equal versions have equal bytes: called after `version` or `expect`, sends

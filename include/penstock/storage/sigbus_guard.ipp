@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <mutex>
 
 namespace penstock::inline v0_1::detail {

@@ -12,7 +12,6 @@
 #include <penstock/source/tables/table_source.hpp>
 
 #include <array>
-#include <cstdlib>
 
 namespace penstock::inline v0_1::detail {
 

@@ -108,7 +108,7 @@ class object_reads : unmovable {
   void add_headers(reading&) const {}
   void arrived(const reading&, std::optional<std::uint64_t>) const {}
 
-  /// What is known of an object, once it was asked for.
+  /// The facts of an object, which the first call asks the server for.
   const auto& find(object_id id) {
     check(id);
     if (objects().known(id) == nullptr)
