@@ -64,19 +64,12 @@ class packed_column : public shapeless_column {
   /// Fills the padding.
   void finish(std::size_t /*first*/, std::size_t /*slots*/, std::size_t /*valid*/, bool /*holes*/ = false) {
     const packed_rows view = rows_->view();
-    const bool whole = rows_->slices == 1;
     std::size_t done = 0;
     for (const packed_document& d : view.documents())
-      if (const std::size_t place = d.row * view.capacity() + d.begin; whole) {
+      view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
         pad(done, place);
-        done = place + d.length;
-      } else {
-        view.for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
-          pad(done, place);
-          const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
-          done = place + used;
-        });
-      }
+        done = place + std::min(count, d.length - std::min(first, d.length));
+      });
     pad(done, view.row_count() * view.capacity());
   }
   void grow(std::size_t, std::size_t) noexcept {}
