@@ -41705,12 +41705,12 @@ PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
 /// Sorts by counting, in as many passes as make the counters small beside the samples.
 PENSTOCK_INLINE void row_packer::sort_by_length(lengths_view lengths) {
   const std::size_t n = lengths.size();
-  std::uint32_t longest = 0, shortest = lengths[0];
+  std::uint32_t longest = 0, least = lengths[0];
   for (const std::uint32_t length : lengths) {
     longest = std::max(longest, length);
-    shortest = std::min(shortest, length);
+    least = std::min(least, length);
   }
-  const int bits = static_cast<int>(std::bit_width(longest - shortest));
+  const int bits = static_cast<int>(std::bit_width(longest - least));
   const int widest = std::clamp(static_cast<int>(std::bit_width(n)), 8, 13);
   const int passes = std::max(1, (bits + widest - 1) / widest),
             each = std::max(1, (bits + passes - 1) / passes);

@@ -3,7 +3,6 @@
 
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/order/order_chain.hpp>
 #include <penstock/order/packed_cut.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
