@@ -18,9 +18,9 @@ int main() {
 #else
   using label = std::int32_t;
 #endif
-  auto loader =
-      samples | ps::map(ps::mask_tokens<"tokens", "labels", label>({.mask_token = 103, .vocabulary = 1000})) |
-      ps::batch(1, ps::ragged);
+  auto loader = samples |
+                ps::map(ps::mask_tokens<"tokens", "labels", label>({.mask_token = 103, .vocabulary = 1000})) |
+                ps::batch(1, ps::ragged);
   std::size_t sum = 0;
   for (auto&& b : loader.epoch(0)) sum += b.size();
   return sum == 0;

@@ -31,8 +31,8 @@ struct parts {
   }
 };
 
-/// Undoes rearranging. With the suffix first, prefix and middle are one part, the prefix; if `either` form may
-/// be there, so are those behind an empty prefix.
+/// Undoes rearranging. With the suffix first, prefix and middle are one part, the prefix; if `either` form
+/// may be there, so are those behind an empty prefix.
 parts parts_of(const token_list& tokens, bool either = true) {
   parts all;
   if (tokens.empty() || tokens[0] != pre) return {tokens, {}, {}};
@@ -111,9 +111,12 @@ TEST_CASE("sequence/fill_in_the_middle: documents of no token and of one, and th
     CHECK(tokens_of(never(counted_tokens(9), i)) == tokens_of(counted_tokens(9)));
     CHECK(always(none, i).empty());
     const token_list made = tokens_of(always(one, i));
-    if (made == token_list{pre, suf, 100, mid}) found[0] = true;       // the suffix
-    else if (made == token_list{pre, suf, mid, 100}) found[1] = true;  // the middle or the prefix
-    else found[2] = true;
+    if (made == token_list{pre, suf, 100, mid})
+      found[0] = true;  // the suffix
+    else if (made == token_list{pre, suf, mid, 100})
+      found[1] = true;  // the middle or the prefix
+    else
+      found[2] = true;
   }
   CHECK(found[0]);
   CHECK(found[1]);

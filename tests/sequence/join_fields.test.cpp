@@ -19,8 +19,8 @@ using namespace penstock_test;
 namespace {
 
 using tokens = std::vector<std::int32_t>;
-using pair_sample = ps::record<ps::field<"prompt", tokens>, ps::field<"id", std::uint64_t>,
-                               ps::field<"answer", tokens>>;
+using pair_sample =
+    ps::record<ps::field<"prompt", tokens>, ps::field<"id", std::uint64_t>, ps::field<"answer", tokens>>;
 
 pair_sample some_pair(std::uint64_t i) { return pair_sample(tokens(i % 5, 7), i, tokens(i % 4, 8)); }
 
@@ -102,9 +102,10 @@ TEST_CASE("sequence/join_fields: parts that are not computed yet write themselve
   CHECK(room == tokens{1, -1, 20, -1, 21, -1, 22, -1, 30, -1, 31, -1});
   CHECK(mask == std::vector<std::uint8_t>{0, 9, 0, 9, 0, 9, 0, 9, 1, 9, 1, 9});
 
-  const auto plan = ps::generated(20, [](std::uint64_t i) {
-                      return sample(only_in_place{i % 3, 20}, only_in_place{i % 4, 30});
-                    }) |
+  const auto plan = ps::generated(20,
+                                  [](std::uint64_t i) {
+                                    return sample(only_in_place{i % 3, 20}, only_in_place{i % 4, 30});
+                                  }) |
                     ps::map(ps::join_fields<"tokens", "prompt", "answer">()) | ps::batch(5, ps::ragged);
   std::uint64_t row = 0;
   for (auto&& batch : plan.epoch(0))
@@ -120,9 +121,8 @@ TEST_CASE("sequence/join_fields: in a plan, on any number of workers and after a
   const auto plan = ps::generated(60, some_pair) | ps::shuffle(ps::seed(3)) |
                     ps::map(ps::join_fields<"tokens", "prompt", "answer">({.end_token = 2})) |
                     ps::batch(8, ps::ragged, ps::collate<"id">(ps::stack)) | ps::seed(11);
-  check_same_on_any_workers(plan, [](const auto& batch) {
-    return text_of(ps::get<"tokens">(batch), ps::get<"loss_mask">(batch));
-  });
+  check_same_on_any_workers(
+      plan, [](const auto& batch) { return text_of(ps::get<"tokens">(batch), ps::get<"loss_mask">(batch)); });
   std::size_t seen = 0;
   for (auto&& batch : plan.epoch(0))
     for (std::size_t row = 0; row < batch.size(); ++row, ++seen) {
@@ -138,8 +138,7 @@ TEST_CASE("sequence/join_fields: in a plan, on any number of workers and after a
 }
 
 TEST_CASE("sequence/join_fields: padded, and as rows without a batch") {
-  const auto joined =
-      ps::generated(6, some_pair) | ps::map(ps::join_fields<"tokens", "prompt", "answer">());
+  const auto joined = ps::generated(6, some_pair) | ps::map(ps::join_fields<"tokens", "prompt", "answer">());
   for (auto&& batch : (joined | ps::batch(6, ps::pad_to_longest, ps::collate<"id">(ps::stack))).epoch(0)) {
     CHECK(ps::get<"tokens">(batch).shape()[1] == 6);
     CHECK(ps::get<"tokens">(batch).lengths()[3] == 6);
@@ -157,8 +156,7 @@ TEST_CASE("sequence/join_fields: other operations go on with it, and values that
                             ps::field<"other", std::unique_ptr<int>>>;
   called_operation joins(ps::join_fields<"tokens", "prompt", "answer">());
   called_operation masks(ps::mask_tokens({.rate = 1, .mask_token = 9, .random = 0, .keep = 0}));
-  const auto made =
-      masks(joins(sample(tokens{1, 2}, tokens{3}, std::make_unique<int>(5))));
+  const auto made = masks(joins(sample(tokens{1, 2}, tokens{3}, std::make_unique<int>(5))));
   CHECK(*ps::get<"other">(made) == 5);
   CHECK(tokens_of(ps::get<"tokens">(made)) == token_list{9, 9, 9});
   CHECK(tokens_of(ps::get<"labels">(made)) == token_list{1, 2, 3});

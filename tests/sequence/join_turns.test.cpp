@@ -72,17 +72,15 @@ TEST_CASE("sequence/join_turns: spans are added, and what is there can be read")
 TEST_CASE("sequence/join_turns: in a plan, on any number of workers and after a restart") {
   const auto plan = ps::generated(60, some_turns) | ps::shuffle(ps::seed(3)) |
                     ps::map(ps::join_turns<std::int32_t>(chat)) | ps::batch(8, ps::ragged);
-  check_same_on_any_workers(plan, [](const auto& batch) {
-    return text_of(ps::get<"tokens">(batch), ps::get<"loss_mask">(batch));
-  });
+  check_same_on_any_workers(
+      plan, [](const auto& batch) { return text_of(ps::get<"tokens">(batch), ps::get<"loss_mask">(batch)); });
 }
 
 TEST_CASE("sequence/join_turns: after a function that threw, the next conversation is whole") {
-  called_operation joins(
-      ps::join_turns<std::int32_t>([](int x, ps::token_turns<std::int32_t>& into) {
-        into.add(x, true);
-        if (x == 0) throw std::runtime_error("a turn without a role");
-      }));
+  called_operation joins(ps::join_turns<std::int32_t>([](int x, ps::token_turns<std::int32_t>& into) {
+    into.add(x, true);
+    if (x == 0) throw std::runtime_error("a turn without a role");
+  }));
   CHECK_THROWS_WITH(joins(0), "a turn without a role");
   CHECK(tokens_of(ps::get<"tokens">(joins(5))) == token_list{5});
   CHECK(tokens_of(ps::get<"loss_mask">(joins(5))) == token_list{1});

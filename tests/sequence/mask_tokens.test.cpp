@@ -38,9 +38,10 @@ void check_type() {
   std::size_t chosen = 0;
   for (std::uint64_t i = 0; i < 20; ++i) {
     const auto made = masks(tokens, i);
-    STATIC_REQUIRE(std::is_same_v<std::remove_cvref_t<decltype(ps::get<"tokens">(made))>, std::span<const T>>);
     STATIC_REQUIRE(
-        std::is_same_v<std::remove_cvref_t<decltype(ps::get<"labels">(made))>, std::span<const std::int64_t>>);
+        std::is_same_v<std::remove_cvref_t<decltype(ps::get<"tokens">(made))>, std::span<const T>>);
+    STATIC_REQUIRE(std::is_same_v<std::remove_cvref_t<decltype(ps::get<"labels">(made))>,
+                                  std::span<const std::int64_t>>);
     const token_list labels = tokens_of(ps::get<"labels">(made));
     CHECK(unmasked(tokens_of(ps::get<"tokens">(made)), labels) == tokens_of(tokens));
     chosen += chosen_in(labels);
@@ -216,15 +217,13 @@ TEST_CASE("sequence/mask_tokens: in a plan, on any number of workers and after a
   const auto plan = some_documents(60) | ps::shuffle(ps::seed(3)) |
                     ps::map(ps::mask_tokens<"tokens">({.mask_token = mask, .vocabulary = vocabulary})) |
                     ps::batch(8, ps::ragged, ps::collate<"id">(ps::stack)) | ps::seed(11);
-  check_same_on_any_workers(plan, [](const auto& batch) {
-    return text_of(ps::get<"tokens">(batch), ps::get<"labels">(batch));
-  });
+  check_same_on_any_workers(
+      plan, [](const auto& batch) { return text_of(ps::get<"tokens">(batch), ps::get<"labels">(batch)); });
   // Each document is there, behind its labels.
   std::size_t seen = 0;
   for (auto&& batch : plan.epoch(0))
     for (std::size_t row = 0; row < batch.size(); ++row) {
-      const auto expected =
-          counted_tokens(ps::mix64(ps::get<"id">(batch)[row]) % 41, 100);
+      const auto expected = counted_tokens(ps::mix64(ps::get<"id">(batch)[row]) % 41, 100);
       CHECK(unmasked(tokens_of(ps::get<"tokens">(batch)[row]), tokens_of(ps::get<"labels">(batch)[row])) ==
             tokens_of(expected));
       ++seen;
@@ -233,11 +232,10 @@ TEST_CASE("sequence/mask_tokens: in a plan, on any number of workers and after a
 }
 
 TEST_CASE("sequence/mask_tokens: behind another function in one map, whose result goes") {
-  const auto plan =
-      ps::generated(20, [](std::uint64_t i) { return i; }) |
-      ps::map([](std::uint64_t i) { return counted_tokens(10 + i); },
-              ps::mask_tokens({.rate = 0.5, .mask_token = mask, .vocabulary = vocabulary})) |
-      ps::batch(4, ps::ragged);
+  const auto plan = ps::generated(20, [](std::uint64_t i) { return i; }) |
+                    ps::map([](std::uint64_t i) { return counted_tokens(10 + i); },
+                            ps::mask_tokens({.rate = 0.5, .mask_token = mask, .vocabulary = vocabulary})) |
+                    ps::batch(4, ps::ragged);
   std::size_t row = 0;
   for (auto&& batch : plan.epoch(0))
     for (std::size_t i = 0; i < batch.size(); ++i, ++row)

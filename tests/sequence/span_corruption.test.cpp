@@ -75,10 +75,12 @@ TEST_CASE("sequence/span_corruption: lengths of T5") {
     CHECK(lengths.tokens == each.tokens);
     CHECK(lengths.targets == each.targets);
     CHECK(lengths.inputs <= each.inputs);
-    CHECK(lengths == ps::span_corruption({.rate = each.rate, .mean_length = each.mean}).lengths(lengths.tokens));
+    CHECK(lengths ==
+          ps::span_corruption({.rate = each.rate, .mean_length = each.mean}).lengths(lengths.tokens));
   }
   CHECK(ps::compute_input_and_target_lengths(2).tokens == 1);
-  CHECK_THROWS_WITH(ps::compute_input_and_target_lengths(1), Catch::Contains("no sample has inputs of 1 tokens"));
+  CHECK_THROWS_WITH(ps::compute_input_and_target_lengths(1),
+                    Catch::Contains("no sample has inputs of 1 tokens"));
 }
 
 TEST_CASE("sequence/span_corruption: the spans fit back into the inputs, and lengths are as they are told") {
@@ -124,7 +126,8 @@ TEST_CASE("sequence/span_corruption: each way to cut is as likely as any other")
   CHECK(found.size() == 9);
   for (const auto& [targets, times] : found) CHECK(times == Approx(draws / 9.0).margin(500));
 
-  // Of 100 tokens 15 are taken out, in 5 spans: choices of 4 of 14 places, each of which is cut equally often.
+  // Of 100 tokens 15 are taken out, in 5 spans: choices of 4 of 14 places, each of which is cut equally
+  // often.
   called_operation many(ps::span_corruption());
   std::map<std::size_t, int> first_length;
   for (std::uint64_t i = 0; i < draws; ++i) {
@@ -167,9 +170,8 @@ TEST_CASE("sequence/span_corruption: fixed values, so that a run can go on with 
 TEST_CASE("sequence/span_corruption: in a plan, on any number of workers and after a restart") {
   const auto plan = some_documents(60) | ps::shuffle(ps::seed(3)) | ps::map(ps::span_corruption<"tokens">()) |
                     ps::batch(8, ps::ragged, ps::collate<"id">(ps::stack)) | ps::seed(11);
-  check_same_on_any_workers(plan, [](const auto& batch) {
-    return text_of(ps::get<"inputs">(batch), ps::get<"targets">(batch));
-  });
+  check_same_on_any_workers(
+      plan, [](const auto& batch) { return text_of(ps::get<"inputs">(batch), ps::get<"targets">(batch)); });
   std::size_t seen = 0;
   for (auto&& batch : plan.epoch(0))
     for (std::size_t row = 0; row < batch.size(); ++row, ++seen)
@@ -183,7 +185,8 @@ TEST_CASE("sequence/span_corruption: inputs stay in the place of the tokens, und
   using sample = ps::record<ps::field<"text", std::vector<std::int32_t>>, ps::field<"id", int>>;
   called_operation corrupts(ps::span_corruption<"text", "text", "labels">());
   auto made = corrupts(sample(counted_tokens(30, 100), 5));
-  STATIC_REQUIRE(std::is_same_v<std::remove_cvref_t<decltype(made)>::field_at<0>::name_type, ps::name_of<"text">>);
+  STATIC_REQUIRE(
+      std::is_same_v<std::remove_cvref_t<decltype(made)>::field_at<0>::name_type, ps::name_of<"text">>);
   STATIC_REQUIRE(
       std::is_same_v<std::remove_cvref_t<decltype(made)>::field_at<2>::name_type, ps::name_of<"labels">>);
   CHECK(ps::get<"id">(made) == 5);

@@ -43,7 +43,8 @@ template <class T = std::int32_t>
 template <class F>
 class called_operation {
  public:
-  explicit called_operation(F function, std::uint64_t seed = 1) : function_(std::move(function)), seed_(seed) {}
+  explicit called_operation(F function, std::uint64_t seed = 1)
+      : function_(std::move(function)), seed_(seed) {}
   template <class V>
   auto operator()(V&& value, std::uint64_t index = 0) {
     return function_(std::forward<V>(value),

@@ -11,13 +11,13 @@ namespace penstock::inline v0_1 {
 /// Options of `fill_in_the_middle`, with the rates of the paper. Megatron-LM calls them `fim_rate` and
 /// `fim_spm_rate`.
 struct fill_in_the_middle_options {
-  double rate = 0.5;                ///< the probability that a document is rearranged
-  double spm_rate = 0.5;            ///< the share of those whose suffix comes before their prefix
-  std::int64_t prefix_token = -1;   ///< before the prefix; must be given
-  std::int64_t middle_token = -1;   ///< before the middle; must be given
-  std::int64_t suffix_token = -1;   ///< before the suffix; must be given
-  std::int64_t document_end = -1;   ///< the token that ends a document, where a sample has several; -1: none
-  bool keep_length = false;         ///< the suffix loses three tokens, so that the length stays
+  double rate = 0.5;               ///< the probability that a document is rearranged
+  double spm_rate = 0.5;           ///< the share of those whose suffix comes before their prefix
+  std::int64_t prefix_token = -1;  ///< before the prefix; must be given
+  std::int64_t middle_token = -1;  ///< before the middle; must be given
+  std::int64_t suffix_token = -1;  ///< before the suffix; must be given
+  std::int64_t document_end = -1;  ///< the token that ends a document, where a sample has several; -1: none
+  bool keep_length = false;        ///< the suffix loses three tokens, so that the length stays
 };
 
 namespace detail {
@@ -128,23 +128,24 @@ class fill_in_the_middle_operation {
 /// places, each as likely as any other and before any token or behind the last, and its middle comes last. A
 /// part may be empty.
 ///
-///     prefix-suffix-middle   <PRE> prefix <SUF> suffix <MID> middle
-///     suffix-prefix-middle   <PRE> <SUF> suffix <MID> prefix middle
+///   prefix-suffix-middle   `<PRE> prefix <SUF> suffix <MID> middle`
+///   suffix-prefix-middle   `<PRE> <SUF> suffix <MID> prefix middle`
 ///
 /// In: a sequence of tokens of any type, which `map<"tokens">(...)` names in a record. Out: a view of the
 /// rearranged tokens, in memory of the worker until they are written to their slot. With `document_end` each
 /// part of a sample that such a token ends is a document of its own, with draws of its own; these tokens stay
 /// where they are. Empty documents stay empty.
 ///
-/// Lengths: a rearranged document has three tokens more, which only the draw tells: what counts lengths before
-/// samples are read, such as `batch_by`, counts three more for each document, or takes `.keep_length = true`.
-/// Then the suffix loses its last three tokens, and a document whose suffix has not more than these stays as it
-/// is. (Megatron-LM cuts off the end of the sample instead, where the middle is.)
+/// Lengths: a rearranged document has three tokens more, which only the draw tells: what counts lengths
+/// before samples are read, such as `batch_by`, counts three more for each document, or takes `.keep_length =
+/// true`.
+/// Then the suffix loses its last three tokens, and a document whose suffix has not more than these stays as
+/// it is. (Megatron-LM cuts off the end of the sample instead, where the middle is.)
 ///
-/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation once
-/// the memory has grown. Cost: one copy, and another one to the slot.
-/// Throws `errc::argument` for rates that are no probabilities, tokens that are not given, and tokens that the
-/// sequence's type cannot hold; `errc::shape`, for a sample, if it has several dimensions.
+/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation
+/// once the memory has grown. Cost: one copy, and another one to the slot.
+/// Throws `errc::argument` for rates that are no probabilities, tokens that are not given, and tokens that
+/// the sequence's type cannot hold; `errc::shape`, for a sample, if it has several dimensions.
 /// Source: Bavarian et al., "Efficient training of language models to fill in the middle", 2022, with cuts
 /// between tokens; the second form is its variant 2, as in Megatron-LM.
 ///

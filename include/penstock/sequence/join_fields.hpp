@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/core/call.hpp>
+#include <penstock/sequence/joined_sequence.hpp>
 #include <penstock/sequence/token_sequence.hpp>
 
 #include <array>
-#include <cstring>
 #include <tuple>
 
 namespace penstock::inline v0_1 {
@@ -35,137 +35,30 @@ namespace detail {
 template <class... Names>
 struct trained_names {};
 
-/// A part of a joined sequence: a value that is about to go is moved here, another one is referred to.
-template <class V>
-class joined_part {
- public:
-  explicit constexpr joined_part(V&& value) : value_(keep(std::forward<V>(value))) {}
+template <class R, class Name>
+using field_value = std::tuple_element_t<R::template index_of<Name>, R>;
 
-  [[nodiscard]] std::uint64_t size() const {
-    if constexpr (requires { value().shape().rank(); }) {
-      if (value().shape().rank() != 1) [[unlikely]]
-        refuse_sequence("join_fields", value().shape());
-      return value().shape()[0];
-    } else {
-      return numbers_of(value()).size();
-    }
-  }
-  template <class T>
-  void write_to(const destination<T>& into) const {
-    if constexpr (array_expression<type>)
-      write_array(value(), into);
-    else
-      into.copy_from(numbers_of(value()));
-  }
-
- private:
-  using type = std::remove_cvref_t<V>;
-  static constexpr bool refers = std::is_lvalue_reference_v<V>;
-
-  static constexpr decltype(auto) keep(V&& value) {
-    if constexpr (refers)
-      return &value;
-    else
-      return std::move(value);
-  }
-  [[nodiscard]] const type& value() const {
-    if constexpr (refers)
-      return *value_;
-    else
-      return value_;
-  }
-
-  std::conditional_t<refers, const type*, type> value_;
-};
+template <class V, class Into, class Mask, class First, class... More>
+consteval auto join_fields_mistake() {
+  constexpr auto is_there = []<class Name>(Name*) {
+    return has_field<V, Name> && !(std::is_same_v<Name, First> || ... || std::is_same_v<Name, More>);
+  };
+  if constexpr (!(has_field<V, First> && ... && has_field<V, More>))
+    return missing_field_in<V>{};
+  else if constexpr (!names_differ<basic_field<First, int>, basic_field<More, int>...>())
+    return mistakes::joined_twice{};
+  else if constexpr (!(token_sequence<field_value<V, First>> && ... && token_sequence<field_value<V, More>>))
+    return mistakes::no_token_sequence{};
+  else if constexpr (!(std::is_same_v<number_of<field_value<V, First>>, number_of<field_value<V, More>>> &&
+                       ...))
+    return mistakes::joined_types_differ{};
+  else if constexpr (is_there(static_cast<Into*>(nullptr)) || is_there(static_cast<Mask*>(nullptr)))
+    return mistakes::added_field_is_there{};
+  else
+    return mistakes::none{};
+}
 
 }  // namespace detail
-
-/// Sequences one behind the other, as an array that is not computed yet: each writes itself to its part of the
-/// destination, so that nothing is copied on the way. Made by `join_fields`.
-template <class T, class... Parts>
-class joined_sequence {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  /// `memory` is where the array is written if it is finished before it has a place.
-  joined_sequence(std::span<const T> begin, std::span<const T> end, buffer& memory, Parts... parts)
-      : begin_(begin), end_(end), memory_(&memory), parts_(std::move(parts)...) {
-    length_ = begin_.size() + end_.size();
-    std::apply([this](const auto&... part) { ((length_ += part.size()), ...); }, parts_);
-  }
-
-  [[nodiscard]] extents shape() const noexcept { return extents(length_); }
-  void write_to(const destination<T>& into) const {
-    std::uint64_t at = 0;
-    const auto next = [&](std::uint64_t size) {
-      const auto first = static_cast<std::int64_t>(std::exchange(at, at + size));
-      return destination<T>(into.data() + first * into.strides()[0], extents(size), into.strides(),
-                            into.space());
-    };
-    next(begin_.size()).copy_from(begin_);
-    std::apply([&](const auto&... part) { (part.write_to(next(part.size())), ...); }, parts_);
-    next(end_.size()).copy_from(end_);
-  }
-  /// Valid until the worker's next sample.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    const std::span<T> room = detail::room_for<T>(*memory_, detail::to_size(length_));
-    write_to(destination<T>(room.data(), shape()));
-    return {room.data(), shape()};
-  }
-
- private:
-  std::span<const T> begin_, end_;
-  buffer* memory_;
-  std::uint64_t length_;
-  std::tuple<Parts...> parts_;
-};
-
-/// A mask of a joined sequence: a number of equal values, and the next. Made by `join_fields`.
-template <std::size_t Runs>
-class joined_mask {
- public:
-  using unfinished = void;
-  using value_type = std::uint8_t;
-  struct run {
-    std::uint64_t length;
-    std::uint8_t value;
-  };
-
-  joined_mask(const std::array<run, Runs>& runs, buffer& memory) : runs_(runs), memory_(&memory) {
-    for (const run& each : runs_) length_ += each.length;
-  }
-
-  [[nodiscard]] extents shape() const noexcept { return extents(length_); }
-  void write_to(const destination<std::uint8_t>& into) const {
-    if (into.dense()) {
-      std::uint8_t* out = into.data();
-      for (const run& each : runs_) {
-        if (each.length != 0) std::memset(out, each.value, detail::to_size(each.length));
-        out += each.length;
-      }
-    } else {
-      std::size_t i = 0;
-      std::uint64_t left = runs_[0].length;
-      into.fill_from([&] {
-        while (left == 0) left = runs_[++i].length;
-        --left;
-        return runs_[i].value;
-      });
-    }
-  }
-  /// Valid until the worker's next sample.
-  [[nodiscard]] tensor_view<const std::uint8_t> finish() const {
-    const auto room = detail::room_for<std::uint8_t>(*memory_, detail::to_size(length_));
-    write_to(destination<std::uint8_t>(room.data(), shape()));
-    return {room.data(), shape()};
-  }
-
- private:
-  std::array<run, Runs> runs_;
-  buffer* memory_;
-  std::uint64_t length_ = 0;
-};
 
 /// Options of `join_fields`.
 struct join_fields_options {
@@ -186,33 +79,12 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
   using mask_name = name_of<"loss_mask">;
   template <class Name>
   static constexpr bool is_part = (std::is_same_v<Name, Names> || ...);
-  template <class R, class Name>
-  using value_of = std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>,
-                                        std::remove_cvref_t<R>>;
-  using first_name = std::tuple_element_t<0, std::tuple<Names...>>;
+  template <class R>
+  using token_of = detail::number_of<
+      detail::field_value<std::remove_cvref_t<R>, std::tuple_element_t<0, std::tuple<Names...>>>>;
   template <class R, class Name>
   using part_of =
       detail::joined_part<decltype(get<std::remove_cvref_t<R>::template index_of<Name>>(std::declval<R>()))>;
-
-  template <class V>
-  static consteval auto mistake_of() {
-    if constexpr (!(has_field<V, Names> && ...)) {
-      return detail::missing_field_in<V>{};
-    } else if constexpr (!detail::names_differ<basic_field<Names, int>...>()) {
-      return mistakes::joined_twice{};
-    } else if constexpr (!(token_sequence<value_of<V, Names>> && ...)) {
-      return mistakes::no_token_sequence{};
-    } else if constexpr (!(std::is_same_v<detail::number_of<value_of<V, first_name>>,
-                                          detail::number_of<value_of<V, Names>>> &&
-                           ...)) {
-      return mistakes::joined_types_differ{};
-    } else if constexpr ((has_field<V, Into> && !is_part<Into>) ||
-                         (has_field<V, mask_name> && !is_part<mask_name>)) {
-      return mistakes::added_field_is_there{};
-    } else {
-      return mistakes::none{};
-    }
-  }
 
  public:
   using accepts_call = void;
@@ -220,7 +92,8 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
     buffer tokens, mask, begin, end;
   };
   template <class V>
-  using wrong_argument_for = decltype(mistake_of<std::remove_cvref_t<V>>());
+  using wrong_argument_for =
+      decltype(detail::join_fields_mistake<std::remove_cvref_t<V>, Into, mask_name, Names...>());
 
   explicit constexpr join_fields_operation(const join_fields_options& options) : options_(options) {}
 
@@ -228,7 +101,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
     requires(detail::is_right<wrong_argument_for<V>>)
   [[nodiscard]] auto operator()(V&& sample, const call<scratch>& c) const {
     using type = std::remove_cvref_t<V>;
-    using T = detail::number_of<value_of<V, first_name>>;
+    using T = token_of<V>;
     using run = typename joined_mask<sizeof...(Names) + 2>::run;
     using tokens_type = joined_sequence<T, part_of<V, Names>...>;
     const auto begin = one_token<T>(options_.begin_token, "begin_token", c.scratch.begin);
@@ -291,22 +164,20 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
   struct joined_record;
   template <class R, class Joined, std::size_t... Is>
   struct joined_record<R, Joined, std::index_sequence<Is...>>
-      : with_more<decltype(std::tuple_cat(
-                      std::declval<unless_part<typename R::template field_at<Is>>>()...)),
-                  basic_field<Into, Joined>,
-                  basic_field<mask_name, joined_mask<sizeof...(Names) + 2>>> {};
+      : with_more<decltype(std::tuple_cat(std::declval<unless_part<typename R::template field_at<Is>>>()...)),
+                  basic_field<Into, Joined>, basic_field<mask_name, joined_mask<sizeof...(Names) + 2>>> {};
 
   join_fields_options options_;
 };
 
-/// Puts fields of a sample one behind the other as one document, and tells which tokens a model is trained on:
-/// a prompt and an answer for instruction tuning. Field "loss_mask" is 1 at the tokens of the fields in
-/// `train_on<...>`, by default the last one, and 0 at the others.
+/// Puts fields of a sample one behind the other as one document, such as a prompt and an answer, and tells
+/// which tokens a model is trained on. Field "loss_mask" is 1 at the tokens of the fields in `train_on<...>`,
+/// by default the last one, and 0 at the others.
 ///
-/// In: a record whose named fields are sequences of tokens of one type. Out: the other fields, and behind them
-/// the tokens under the first name, and "loss_mask", of `std::uint8_t`. Both are array expressions: the parts
-/// are copied once, to the slot, and parts that are not computed yet write themselves there. The length is the
-/// sum of the parts, and one more for each of `begin_token` and `end_token`.
+/// In: a record whose named fields are sequences of tokens of one type. Out: the other fields, and behind
+/// them the tokens under the first name, and "loss_mask", of `std::uint8_t`. Both are array expressions: the
+/// parts are copied once, to the slot, and parts that are not computed yet write themselves there. The length
+/// is the sum of the parts, and one more for each of `begin_token` and `end_token`.
 ///
 /// Pointwise; keeps all five guarantees. No allocation, unless a function behind it asks for finished values;
 /// then none once the memory has grown. Cost: none but the copy to the slot.

@@ -33,9 +33,10 @@ inline void check_mask_tokens(const mask_tokens_options& options) {
   if (!is_probability(options.rate))
     throw error(errc::argument, "mask_tokens: rate is a probability, from 0 to 1");
   if (!(options.random >= 0 && options.keep >= 0 && options.random + options.keep <= 1))
-    throw error(errc::argument,
-                "mask_tokens: random and keep are shares of the chosen tokens, which are 1 together at most, as "
-                "in .random = 0.1, .keep = 0.1");
+    throw error(
+        errc::argument,
+        "mask_tokens: random and keep are shares of the chosen tokens, which are 1 together at most, as "
+        "in .random = 0.1, .keep = 0.1");
   if (options.mask_token < 0 && options.random + options.keep < 1)
     throw error(errc::argument, "mask_tokens: say which token masks, as in .mask_token = 103");
   if (options.vocabulary <= 0 && options.random > 0)
@@ -46,6 +47,17 @@ inline void check_mask_tokens(const mask_tokens_options& options) {
                                                  std::size_t tokens) {
   throw error(errc::shape, {"mask_tokens: the words of '", words, "' are those of ", marks,
                             " tokens, and the sample has ", tokens});
+}
+
+template <class V, class Tokens, class Labels, class Words, word_marks Marks>
+consteval auto mask_tokens_mistake() {
+  constexpr auto wrong = sequence_mistake<V, Tokens, Labels>();
+  if constexpr (!is_right<std::remove_const_t<decltype(wrong)>> || Marks == word_marks::none)
+    return wrong;
+  else if constexpr (!has_field<V, Words>)
+    return mistakes::no_such_field{};
+  else
+    return sequence_mistake<V, Words>();
 }
 
 }  // namespace detail
@@ -70,24 +82,9 @@ class mask_tokens_operation {
   };
   template <class>
   static constexpr bool uses_random = true;
-
- private:
   template <class V>
-  static consteval auto mistake_of() {
-    constexpr auto wrong = detail::sequence_mistake<V, Tokens, Labels>();
-    if constexpr (!detail::is_right<std::remove_const_t<decltype(wrong)>> ||
-                  Marks == detail::word_marks::none) {
-      return wrong;
-    } else if constexpr (!has_field<V, Words>) {
-      return mistakes::no_such_field{};
-    } else {
-      return detail::sequence_mistake<V, Words>();
-    }
-  }
-
- public:
-  template <class V>
-  using wrong_argument_for = decltype(mistake_of<std::remove_cvref_t<V>>());
+  using wrong_argument_for =
+      decltype(detail::mask_tokens_mistake<std::remove_cvref_t<V>, Tokens, Labels, Words, Marks>());
 
   /// Throws `errc::argument`, see `mask_tokens`.
   explicit mask_tokens_operation(mask_tokens_options options) : options_(std::move(options)) {
@@ -110,8 +107,7 @@ class mask_tokens_operation {
 
     const detail::numbered_words random(c.random());
     if constexpr (Marks == detail::word_marks::none) {
-      mask_chosen<T>(random, tokens, labels,
-                     [&](std::size_t, std::uint64_t word) { return chooses(word); });
+      mask_chosen<T>(random, tokens, labels, [&](std::size_t, std::uint64_t word) { return chooses(word); });
     } else {
       decltype(auto) finished_words = penstock::finish(detail::sequence_in<Words>(sample));
       const auto marks = detail::sequence_numbers("mask_tokens", finished_words);
@@ -147,8 +143,8 @@ class mask_tokens_operation {
       return true;
   }
 
-  /// Masks the tokens for which `chosen(i, word)` is true. The upper half of a token's random word chooses it,
-  /// the lower half says what becomes of it.
+  /// Masks the tokens for which `chosen(i, word)` is true. The upper half of a token's random word chooses
+  /// it, the lower half says what becomes of it.
   template <class T, class Chosen>
   void mask_chosen(const detail::numbered_words& random, std::span<T> tokens, std::span<Label> labels,
                    Chosen&& chosen) const {
@@ -211,10 +207,12 @@ template <fixed_string Tokens = "tokens", fixed_string Labels = "labels", class 
 template <fixed_string Tokens = "tokens", fixed_string Labels = "labels", class Label = std::int64_t,
           class Words, detail::word_marks Marks>
 [[nodiscard]] auto mask_tokens(mask_tokens_options options, detail::words_in<Words, Marks>) {
-  static_assert(std::is_same_v<Label, std::int64_t> || std::is_same_v<Label, std::int32_t>,
+  constexpr bool holds_labels = std::is_same_v<Label, std::int64_t> || std::is_same_v<Label, std::int32_t>;
+  static_assert(holds_labels,
                 "penstock: labels of mask_tokens are std::int64_t, or std::int32_t: -100 marks tokens that "
                 "are not to be predicted, and a label holds any token");
-  return mask_tokens_operation<name_of<Tokens>, name_of<Labels>, Label, Words, Marks>(std::move(options));
+  using label = std::conditional_t<holds_labels, Label, std::int64_t>;  // so that this is the only error
+  return mask_tokens_operation<name_of<Tokens>, name_of<Labels>, label, Words, Marks>(std::move(options));
 }
 
 }  // namespace penstock::inline v0_1

@@ -13,10 +13,10 @@ namespace penstock::inline v0_1 {
 /// Options of `span_corruption`, with those of T5. T5 calls the first two `noise_density` and
 /// `mean_noise_span_length`.
 struct span_corruption_options {
-  double rate = 0.15;              ///< the share of tokens that are taken out
-  double mean_length = 3;          ///< of the spans that are taken out, in tokens
-  std::int64_t sentinel = 32'099;  ///< in the place of the first span; `<extra_id_0>` of T5's vocabulary
-  std::uint64_t sentinels = 100;   ///< how many there are, and so the most spans of a sample
+  double rate = 0.15;               ///< the share of tokens that are taken out
+  double mean_length = 3;           ///< of the spans that are taken out, in tokens
+  std::int64_t sentinel = 32'099;   ///< in the place of the first span; `<extra_id_0>` of T5's vocabulary
+  std::uint64_t sentinels = 100;    ///< how many there are, and so the most spans of a sample
   std::int64_t sentinel_step = -1;  ///< from one sentinel to the next; T5's go down
   std::int64_t end_token = 1;       ///< behind inputs and targets, `</s>`; -1: none
 };
@@ -45,8 +45,8 @@ void check_span_corruption(const span_corruption_options& options);
 
 }  // namespace detail
 
-/// The most tokens of a sample whose inputs are at most `inputs_length` long, and the lengths of its inputs and
-/// targets. T5's function of this name: cut samples to so many tokens, and all batches have one shape.
+/// The most tokens of a sample whose inputs are at most `inputs_length` long, and the lengths of its inputs
+/// and targets. T5's function of this name: cut samples to so many tokens, and all batches have one shape.
 ///
 /// As there, at a rate of a half the targets are not longer than the inputs. Throws `errc::argument` if the
 /// inputs of no sample are so short, and for options that `span_corruption` refuses.
@@ -145,12 +145,12 @@ class span_corruption_operation {
   span_corruption_options options_;
 };
 
-/// Takes spans out of a sequence, as T5 was trained: inputs have a sentinel in the place of each span, targets
-/// have the sentinels, each with its span behind it. Both end with `end_token`.
+/// Takes spans out of a sequence, as T5 was trained: inputs have a sentinel in the place of each span,
+/// targets have the sentinels, each with its span behind it. Both end with `end_token`.
 ///
-///     tokens    Thank you for inviting me to your party last week
-///     inputs    Thank you <X> me to your party <Y> </s>
-///     targets   <X> for inviting <Y> last week </s>
+///   tokens    `Thank you for inviting me to your party last week`
+///   inputs    `Thank you <X> me to your party <Y> </s>`
+///   targets   `<X> for inviting <Y> last week </s>`
 ///
 /// In: a record, whose field of the first name is a sequence of tokens of any type; or a sequence alone. Out:
 /// the record with the inputs in the place of the tokens, under the second name, and the targets behind the
@@ -163,13 +163,14 @@ class span_corruption_operation {
 /// any other, and the parts take turns; what is left comes first, so the last token is always taken out.
 /// Samples of less than two tokens stay as they are.
 ///
-/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation once
-/// the memory has grown. Cost: one copy, two random numbers for each span, and the copies to the slots.
-/// Throws `errc::argument` for options that make no sense, and for tokens that the sequence's type cannot hold;
-/// `errc::limit`, for a sample, if it has more spans than there are sentinels; `errc::shape` if it has several
-/// dimensions.
-/// Source: Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer",
-/// 2020; `random_spans_noise_mask` of T5's preprocessors, with the limits that Hugging Face's
+/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation
+/// once the memory has grown. Cost: one copy, two random numbers for each span, and the copies to the slots.
+/// Throws `errc::argument` for options that make no sense, and for tokens that the sequence's type cannot
+/// hold;
+/// `errc::limit`, for a sample, if it has more spans than there are sentinels; `errc::shape` if it has
+/// several dimensions.
+/// Source: Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text
+/// transformer", 2020; `random_spans_noise_mask` of T5's preprocessors, with the limits that Hugging Face's
 /// FlaxDataCollatorForT5MLM adds.
 ///
 ///     auto t5 = map(span_corruption<"tokens">());                   // fields "inputs" and "targets"

@@ -32,9 +32,10 @@ PENSTOCK_INLINE void check_span_corruption(const span_corruption_options& option
   if (!(options.mean_length >= 1 && std::isfinite(options.mean_length)))
     throw error(errc::argument, "span_corruption: mean_length is at least one token, as in .mean_length = 3");
   if (options.sentinels == 0 || options.sentinel_step == 0 || options.sentinel < 0)
-    throw error(errc::argument,
-                "span_corruption: there is at least one sentinel, and each is another token, as in .sentinel = "
-                "32'099, .sentinels = 100, .sentinel_step = -1");
+    throw error(
+        errc::argument,
+        "span_corruption: there is at least one sentinel, and each is another token, as in .sentinel = "
+        "32'099, .sentinels = 100, .sentinel_step = -1");
   if (options.sentinels >= std::uint64_t{1} << 31 || options.sentinel_step > 1 << 20 ||
       options.sentinel_step < -(1 << 20) ||
       options.sentinel + static_cast<std::int64_t>(options.sentinels - 1) * options.sentinel_step < 0)
@@ -50,15 +51,15 @@ PENSTOCK_INLINE void refuse_spans(std::uint64_t spans, std::uint64_t tokens, std
 
 }  // namespace detail
 
-PENSTOCK_INLINE span_corruption_lengths compute_input_and_target_lengths(
-    std::uint64_t inputs_length, const span_corruption_options& options) {
+PENSTOCK_INLINE span_corruption_lengths
+compute_input_and_target_lengths(std::uint64_t inputs_length, const span_corruption_options& options) {
   detail::check_span_corruption(options);
   const auto fits = [&](std::uint64_t tokens) {
     return detail::lengths_of_corrupted(tokens, options).inputs <= inputs_length;
   };
   if (inputs_length >= std::uint64_t{1} << 40 || !fits(1))
-    throw error(errc::argument, {"compute_input_and_target_lengths: no sample has inputs of ", inputs_length,
-                                 " tokens"});
+    throw error(errc::argument,
+                {"compute_input_and_target_lengths: no sample has inputs of ", inputs_length, " tokens"});
   std::uint64_t low = 1, high = 2;  // more tokens never have less inputs
   while (fits(high) && high < std::uint64_t{1} << 50) low = std::exchange(high, high * 2);
   while (high - low > 1) {

@@ -51,8 +51,9 @@ template <class V>
   return std::span<const number>(v.values());
 }
 template <class V>
-  requires(!requires(const V& v) { std::span(v.values()); } &&
-           requires(const V& v) { std::span(v.data(), v.size()); })
+  requires(
+      !requires(const V& v) { std::span(v.values()); } &&
+      requires(const V& v) { std::span(v.data(), v.size()); })
 [[nodiscard]] constexpr auto numbers_of(const V& v) noexcept {
   return std::span<const std::remove_cvref_t<decltype(*v.data())>>(v.data(), v.size());
 }
@@ -98,8 +99,8 @@ template <class T>
   return static_cast<T>(token);
 }
 
-/// Room for this many numbers in memory of the worker, of any content. It grows by halves, so that it soon has
-/// its last size.
+/// Room for this many numbers in memory of the worker, of any content. It grows by halves, so that it soon
+/// has its last size.
 template <class T>
 [[nodiscard]] std::span<T> room_for(buffer& memory, std::size_t count) {
   const std::size_t bytes = count * sizeof(T);
@@ -131,9 +132,9 @@ struct record_with;
 template <class... Fields, class Name, class First, class... More>
 struct record_with<record<Fields...>, Name, First, More...>
     : std::type_identity<
-          record<std::conditional_t<std::is_same_v<typename Fields::name_type, Name>, First,
-                                    basic_field<typename Fields::name_type,
-                                                std::remove_cvref_t<typename Fields::type>>>...,
+          record<std::conditional_t<
+                     std::is_same_v<typename Fields::name_type, Name>, First,
+                     basic_field<typename Fields::name_type, std::remove_cvref_t<typename Fields::type>>>...,
                  More...>> {};
 
 /// The sample with the field `First` in the place of `Name`, and `More` behind all others. Of a sequence
