@@ -52,7 +52,7 @@ TEST_CASE("sequence/token_sequence: an array of two dimensions is no sequence") 
 }
 
 TEST_CASE("sequence/token_sequence: numbered words are those of SplitMix64") {
-  const ps::rng random(1, 2, 3);
+  ps::rng random(1, 2, 3);
   ps::rng copy = random;
   const std::uint64_t first = copy();
   const ps::detail::numbered_words words(random);

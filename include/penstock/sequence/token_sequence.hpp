@@ -112,7 +112,7 @@ template <class T>
 /// Random words by their number: those that SplitMix64 gives from a state that is drawn.
 class numbered_words {
  public:
-  explicit constexpr numbered_words(rng random) noexcept : first_(random()) {}
+  explicit constexpr numbered_words(rng& random) noexcept : first_(random()) {}
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t i) const noexcept {
     return mix64(first_ + i * 0x9e3779b97f4a7c15u);
   }
