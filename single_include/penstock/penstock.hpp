@@ -43173,7 +43173,7 @@ namespace detail {
 /// The numbers of a finished sequence.
 template <class V>
   requires requires(const V& v) { std::span(v.values()); }
-[[nodiscard]] constexpr auto numbers_of(const V& v) noexcept {
+[[nodiscard]] constexpr auto token_span(const V& v) noexcept {
   using number = typename decltype(std::span(v.values()))::value_type;
   return std::span<const number>(v.values());
 }
@@ -43181,20 +43181,21 @@ template <class V>
   requires(
       !requires(const V& v) { std::span(v.values()); } &&
       requires(const V& v) { std::span(v.data(), v.size()); })
-[[nodiscard]] constexpr auto numbers_of(const V& v) noexcept {
+[[nodiscard]] constexpr auto token_span(const V& v) noexcept {
   return std::span<const std::remove_cvref_t<decltype(*v.data())>>(v.data(), v.size());
 }
 
 template <class V>
-using number_of =
-    typename decltype(numbers_of(std::declval<const std::remove_cvref_t<finished<V>>&>()))::value_type;
+using sequence_token =
+    typename decltype(token_span(std::declval<const std::remove_cvref_t<finished<V>>&>()))::value_type;
 
 }  // namespace detail
 
 /// A sequence of tokens, or something that is one when it is finished: spans, vectors, tensors and array
 /// expressions of whole numbers. That a tensor has one dimension is found when it is there.
 template <class V>
-concept token_sequence = requires { typename detail::number_of<V>; } && token_value<detail::number_of<V>>;
+concept token_sequence =
+    requires { typename detail::sequence_token<V>; } && token_value<detail::sequence_token<V>>;
 
 namespace detail {
 
@@ -43215,7 +43216,7 @@ template <class V>
     if (sequence.shape().rank() != 1) [[unlikely]]
       refuse_sequence(operation, sequence.shape());
   }
-  return numbers_of(sequence);
+  return token_span(sequence);
 }
 
 /// A token of an option as a number of the sequence.
@@ -43229,7 +43230,7 @@ template <class T>
 /// Room for this many numbers in memory of the worker, of any content. It grows by halves, so that it soon
 /// has its last size.
 template <class T>
-[[nodiscard]] std::span<T> room_for(buffer& memory, std::size_t count) {
+[[nodiscard]] std::span<T> token_room(buffer& memory, std::size_t count) {
   const std::size_t bytes = count * sizeof(T);
   if (bytes > memory.capacity()) memory.resize_for_overwrite(bytes + bytes / 2);
   memory.resize_for_overwrite(bytes);
@@ -43382,7 +43383,7 @@ class fill_in_the_middle_operation {
     const T end = splits ? static_cast<T>(options_.document_end) : T{};
     const auto documents =
         1 + (splits ? static_cast<std::size_t>(std::count(all.begin(), all.end(), end)) : 0);
-    const std::span<T> room = detail::room_for<T>(c.scratch.tokens, all.size() + 3 * documents);
+    const std::span<T> room = detail::token_room<T>(c.scratch.tokens, all.size() + 3 * documents);
 
     rng random = c.random();
     T* out = room.data();
@@ -43493,7 +43494,7 @@ class joined_part {
         refuse_sequence("join_fields", value().shape());
       return value().shape()[0];
     } else {
-      return numbers_of(value()).size();
+      return token_span(value()).size();
     }
   }
   template <class T>
@@ -43501,7 +43502,7 @@ class joined_part {
     if constexpr (array_expression<type>)
       write_array(value(), into);
     else
-      into.copy_from(numbers_of(value()));
+      into.copy_from(token_span(value()));
   }
 
  private:
@@ -43555,7 +43556,7 @@ class joined_sequence {
   }
   /// Valid until the worker's next sample.
   [[nodiscard]] tensor_view<const T> finish() const {
-    const std::span<T> room = detail::room_for<T>(*memory_, detail::to_size(length_));
+    const std::span<T> room = detail::token_room<T>(*memory_, detail::to_size(length_));
     write_to(destination<T>(room.data(), shape()));
     return {room.data(), shape()};
   }
@@ -43602,7 +43603,7 @@ class joined_mask {
   }
   /// Valid until the worker's next sample.
   [[nodiscard]] tensor_view<const std::uint8_t> finish() const {
-    const auto room = detail::room_for<std::uint8_t>(*memory_, detail::to_size(length_));
+    const auto room = detail::token_room<std::uint8_t>(*memory_, detail::to_size(length_));
     write_to(destination<std::uint8_t>(room.data(), shape()));
     return {room.data(), shape()};
   }
@@ -43658,7 +43659,8 @@ consteval auto join_fields_mistake() {
     return mistakes::joined_twice{};
   else if constexpr (!(token_sequence<field_value<V, First>> && ... && token_sequence<field_value<V, More>>))
     return mistakes::no_token_sequence{};
-  else if constexpr (!(std::is_same_v<number_of<field_value<V, First>>, number_of<field_value<V, More>>> &&
+  else if constexpr (!(std::is_same_v<sequence_token<field_value<V, First>>,
+                                      sequence_token<field_value<V, More>>> &&
                        ...))
     return mistakes::joined_types_differ{};
   else if constexpr (is_there(static_cast<Into*>(nullptr)) || is_there(static_cast<Mask*>(nullptr)))
@@ -43689,7 +43691,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
   template <class Name>
   static constexpr bool is_part = (std::is_same_v<Name, Names> || ...);
   template <class R>
-  using token_of = detail::number_of<
+  using token_of = detail::sequence_token<
       detail::field_value<std::remove_cvref_t<R>, std::tuple_element_t<0, std::tuple<Names...>>>>;
   template <class R, class Name>
   using part_of =
@@ -43749,7 +43751,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
   template <class T>
   static std::span<const T> one_token(std::int64_t token, std::string_view option, buffer& memory) {
     if (token < 0) return {};
-    const std::span<T> room = detail::room_for<T>(memory, 1);
+    const std::span<T> room = detail::token_room<T>(memory, 1);
     room[0] = detail::token_as<T>(token, "join_fields", option);
     return room;
   }
@@ -43987,8 +43989,8 @@ class mask_tokens_operation {
     decltype(auto) finished_tokens = penstock::finish(detail::sequence_in<Tokens>(sample));
     const auto all = detail::sequence_numbers("mask_tokens", finished_tokens);
     using T = typename decltype(all)::value_type;
-    const auto tokens = detail::room_for<T>(c.scratch.tokens, all.size());
-    const auto labels = detail::room_for<Label>(c.scratch.labels, all.size());
+    const auto tokens = detail::token_room<T>(c.scratch.tokens, all.size());
+    const auto labels = detail::token_room<Label>(c.scratch.labels, all.size());
     if (!all.empty()) std::memcpy(tokens.data(), all.data(), all.size_bytes());
     std::fill(labels.begin(), labels.end(), Label{-100});
 
@@ -44204,12 +44206,12 @@ class span_corruption_operation {
     if (noise.spans > options_.sentinels) [[unlikely]]
       detail::refuse_spans(noise.spans, all.size(), options_.sentinels);
     const span_corruption_lengths sizes = lengths(all.size());
-    const auto inputs = detail::room_for<T>(c.scratch.inputs, detail::to_size(sizes.inputs));
-    const auto targets = detail::room_for<T>(c.scratch.targets, detail::to_size(sizes.targets));
+    const auto inputs = detail::token_room<T>(c.scratch.inputs, detail::to_size(sizes.inputs));
+    const auto targets = detail::token_room<T>(c.scratch.targets, detail::to_size(sizes.targets));
 
     const auto taken = detail::to_size(noise.tokens);
     rng random = c.random();
-    const std::span<char> cuts = detail::room_for<char>(c.scratch.cuts, all.size());
+    const std::span<char> cuts = detail::token_room<char>(c.scratch.cuts, all.size());
     std::fill(cuts.begin(), cuts.end(), char{0});
     const std::span<char> cuts_of_taken = cuts.first(taken), cuts_of_left = cuts.subspan(taken);
     cut_into(cuts_of_taken, noise.spans, random);

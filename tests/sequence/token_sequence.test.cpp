@@ -63,9 +63,9 @@ TEST_CASE("sequence/token_sequence: numbered words are those of SplitMix64") {
 
 TEST_CASE("sequence/token_sequence: memory grows by halves") {
   ps::buffer memory;
-  CHECK(ps::detail::room_for<std::int32_t>(memory, 0).empty());
-  CHECK(ps::detail::room_for<std::int32_t>(memory, 100).size() == 100);
+  CHECK(ps::detail::token_room<std::int32_t>(memory, 0).empty());
+  CHECK(ps::detail::token_room<std::int32_t>(memory, 100).size() == 100);
   const void* const at = memory.data();
-  CHECK(ps::detail::room_for<std::int64_t>(memory, 75).size() == 75);
+  CHECK(ps::detail::token_room<std::int64_t>(memory, 75).size() == 75);
   CHECK(memory.data() == at);
 }

@@ -27,7 +27,7 @@ using token_list = std::vector<std::int64_t>;
 template <class V>
 [[nodiscard]] token_list tokens_of(const V& sequence) {
   const auto& finished = penstock::finish(sequence);
-  const auto numbers = penstock::detail::numbers_of(finished);
+  const auto numbers = penstock::detail::token_span(finished);
   return token_list(numbers.begin(), numbers.end());
 }
 

@@ -65,7 +65,7 @@ class fill_in_the_middle_operation {
     const T end = splits ? static_cast<T>(options_.document_end) : T{};
     const auto documents =
         1 + (splits ? static_cast<std::size_t>(std::count(all.begin(), all.end(), end)) : 0);
-    const std::span<T> room = detail::room_for<T>(c.scratch.tokens, all.size() + 3 * documents);
+    const std::span<T> room = detail::token_room<T>(c.scratch.tokens, all.size() + 3 * documents);
 
     rng random = c.random();
     T* out = room.data();

@@ -49,7 +49,8 @@ consteval auto join_fields_mistake() {
     return mistakes::joined_twice{};
   else if constexpr (!(token_sequence<field_value<V, First>> && ... && token_sequence<field_value<V, More>>))
     return mistakes::no_token_sequence{};
-  else if constexpr (!(std::is_same_v<number_of<field_value<V, First>>, number_of<field_value<V, More>>> &&
+  else if constexpr (!(std::is_same_v<sequence_token<field_value<V, First>>,
+                                      sequence_token<field_value<V, More>>> &&
                        ...))
     return mistakes::joined_types_differ{};
   else if constexpr (is_there(static_cast<Into*>(nullptr)) || is_there(static_cast<Mask*>(nullptr)))
@@ -80,7 +81,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
   template <class Name>
   static constexpr bool is_part = (std::is_same_v<Name, Names> || ...);
   template <class R>
-  using token_of = detail::number_of<
+  using token_of = detail::sequence_token<
       detail::field_value<std::remove_cvref_t<R>, std::tuple_element_t<0, std::tuple<Names...>>>>;
   template <class R, class Name>
   using part_of =
@@ -140,7 +141,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
   template <class T>
   static std::span<const T> one_token(std::int64_t token, std::string_view option, buffer& memory) {
     if (token < 0) return {};
-    const std::span<T> room = detail::room_for<T>(memory, 1);
+    const std::span<T> room = detail::token_room<T>(memory, 1);
     room[0] = detail::token_as<T>(token, "join_fields", option);
     return room;
   }

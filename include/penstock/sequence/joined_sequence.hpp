@@ -27,7 +27,7 @@ class joined_part {
         refuse_sequence("join_fields", value().shape());
       return value().shape()[0];
     } else {
-      return numbers_of(value()).size();
+      return token_span(value()).size();
     }
   }
   template <class T>
@@ -35,7 +35,7 @@ class joined_part {
     if constexpr (array_expression<type>)
       write_array(value(), into);
     else
-      into.copy_from(numbers_of(value()));
+      into.copy_from(token_span(value()));
   }
 
  private:
@@ -89,7 +89,7 @@ class joined_sequence {
   }
   /// Valid until the worker's next sample.
   [[nodiscard]] tensor_view<const T> finish() const {
-    const std::span<T> room = detail::room_for<T>(*memory_, detail::to_size(length_));
+    const std::span<T> room = detail::token_room<T>(*memory_, detail::to_size(length_));
     write_to(destination<T>(room.data(), shape()));
     return {room.data(), shape()};
   }
@@ -136,7 +136,7 @@ class joined_mask {
   }
   /// Valid until the worker's next sample.
   [[nodiscard]] tensor_view<const std::uint8_t> finish() const {
-    const auto room = detail::room_for<std::uint8_t>(*memory_, detail::to_size(length_));
+    const auto room = detail::token_room<std::uint8_t>(*memory_, detail::to_size(length_));
     write_to(destination<std::uint8_t>(room.data(), shape()));
     return {room.data(), shape()};
   }

@@ -101,8 +101,8 @@ class mask_tokens_operation {
     decltype(auto) finished_tokens = penstock::finish(detail::sequence_in<Tokens>(sample));
     const auto all = detail::sequence_numbers("mask_tokens", finished_tokens);
     using T = typename decltype(all)::value_type;
-    const auto tokens = detail::room_for<T>(c.scratch.tokens, all.size());
-    const auto labels = detail::room_for<Label>(c.scratch.labels, all.size());
+    const auto tokens = detail::token_room<T>(c.scratch.tokens, all.size());
+    const auto labels = detail::token_room<Label>(c.scratch.labels, all.size());
     if (!all.empty()) std::memcpy(tokens.data(), all.data(), all.size_bytes());
     std::fill(labels.begin(), labels.end(), Label{-100});
 

@@ -89,12 +89,12 @@ class span_corruption_operation {
     if (noise.spans > options_.sentinels) [[unlikely]]
       detail::refuse_spans(noise.spans, all.size(), options_.sentinels);
     const span_corruption_lengths sizes = lengths(all.size());
-    const auto inputs = detail::room_for<T>(c.scratch.inputs, detail::to_size(sizes.inputs));
-    const auto targets = detail::room_for<T>(c.scratch.targets, detail::to_size(sizes.targets));
+    const auto inputs = detail::token_room<T>(c.scratch.inputs, detail::to_size(sizes.inputs));
+    const auto targets = detail::token_room<T>(c.scratch.targets, detail::to_size(sizes.targets));
 
     const auto taken = detail::to_size(noise.tokens);
     rng random = c.random();
-    const std::span<char> cuts = detail::room_for<char>(c.scratch.cuts, all.size());
+    const std::span<char> cuts = detail::token_room<char>(c.scratch.cuts, all.size());
     std::fill(cuts.begin(), cuts.end(), char{0});
     const std::span<char> cuts_of_taken = cuts.first(taken), cuts_of_left = cuts.subspan(taken);
     cut_into(cuts_of_taken, noise.spans, random);

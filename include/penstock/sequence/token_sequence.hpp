@@ -46,7 +46,7 @@ namespace detail {
 /// The numbers of a finished sequence.
 template <class V>
   requires requires(const V& v) { std::span(v.values()); }
-[[nodiscard]] constexpr auto numbers_of(const V& v) noexcept {
+[[nodiscard]] constexpr auto token_span(const V& v) noexcept {
   using number = typename decltype(std::span(v.values()))::value_type;
   return std::span<const number>(v.values());
 }
@@ -54,20 +54,21 @@ template <class V>
   requires(
       !requires(const V& v) { std::span(v.values()); } &&
       requires(const V& v) { std::span(v.data(), v.size()); })
-[[nodiscard]] constexpr auto numbers_of(const V& v) noexcept {
+[[nodiscard]] constexpr auto token_span(const V& v) noexcept {
   return std::span<const std::remove_cvref_t<decltype(*v.data())>>(v.data(), v.size());
 }
 
 template <class V>
-using number_of =
-    typename decltype(numbers_of(std::declval<const std::remove_cvref_t<finished<V>>&>()))::value_type;
+using sequence_token =
+    typename decltype(token_span(std::declval<const std::remove_cvref_t<finished<V>>&>()))::value_type;
 
 }  // namespace detail
 
 /// A sequence of tokens, or something that is one when it is finished: spans, vectors, tensors and array
 /// expressions of whole numbers. That a tensor has one dimension is found when it is there.
 template <class V>
-concept token_sequence = requires { typename detail::number_of<V>; } && token_value<detail::number_of<V>>;
+concept token_sequence =
+    requires { typename detail::sequence_token<V>; } && token_value<detail::sequence_token<V>>;
 
 namespace detail {
 
@@ -88,7 +89,7 @@ template <class V>
     if (sequence.shape().rank() != 1) [[unlikely]]
       refuse_sequence(operation, sequence.shape());
   }
-  return numbers_of(sequence);
+  return token_span(sequence);
 }
 
 /// A token of an option as a number of the sequence.
@@ -102,7 +103,7 @@ template <class T>
 /// Room for this many numbers in memory of the worker, of any content. It grows by halves, so that it soon
 /// has its last size.
 template <class T>
-[[nodiscard]] std::span<T> room_for(buffer& memory, std::size_t count) {
+[[nodiscard]] std::span<T> token_room(buffer& memory, std::size_t count) {
   const std::size_t bytes = count * sizeof(T);
   if (bytes > memory.capacity()) memory.resize_for_overwrite(bytes + bytes / 2);
   memory.resize_for_overwrite(bytes);
