@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Trains a small transformer on text files, of which each line is a document: tokenised by a tokenizer.json, packed
-// into rows, with attention and loss within documents. Killed at any moment, it goes on from its checkpoint and prints
-// the losses that it would have printed.
+// Trains a small transformer on text files, of which each line is a document: tokenised by a tokenizer.json,
+// packed into rows, with attention and loss within documents. Killed at any moment, it goes on from its
+// checkpoint and prints the losses that it would have printed.
 
 #include "arguments.hpp"
 #include "checkpoint_file.hpp"
@@ -25,7 +25,8 @@ namespace ps = penstock;
 namespace {
 
 const std::string usage =
-    "train_gpt --texts PATTERN --tokenizer FILE --checkpoint FOLDER [--epochs N] [--rows N] [--length TOKENS] "
+    "train_gpt --texts PATTERN --tokenizer FILE --checkpoint FOLDER [--epochs N] [--rows N] [--length "
+    "TOKENS] "
     "[--width N] [--rate R] [--workers N]";
 
 int train(arguments given) {
@@ -57,8 +58,8 @@ int train(arguments given) {
       const auto starts = rows.cu_seqlens_padded(), positions = rows.position_ids();
       const double loss = model.train({rows.flat(), rows.labels(), starts, positions}, rate);
       std::printf("epoch %llu step %llu rows %zu documents %zu full %.1f%% loss %.9f\n",
-                  static_cast<unsigned long long>(b.epoch()), static_cast<unsigned long long>(b.step()), b.size(),
-                  rows.documents().size(), 100 * rows.fill(), loss);
+                  static_cast<unsigned long long>(b.epoch()), static_cast<unsigned long long>(b.step()),
+                  b.size(), rows.documents().size(), 100 * rows.fill(), loss);
       std::fflush(stdout);
       checkpoint.save(model, run.state());
     }
