@@ -14,6 +14,12 @@ have_libjpeg() {
     printf '#include <cstdio>\n#include <jpeglib.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null
 }
 
+# have_pcre2: pcre2.h wants to be told the width of its characters
+have_pcre2() {
+  command -v g++ >/dev/null &&
+    printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null
+}
+
 # have_mpi: can programs of MPI be compiled?
 have_mpi() { command -v mpicxx >/dev/null && printf '#include <mpi.h>\n' | mpicxx -x c++ -fsyntax-only - 2>/dev/null; }
 
@@ -90,6 +96,8 @@ install_missing() {
     have_header gif_lib.h || wanted+=(libgif-dev)
     have_header avif/avif.h || wanted+=(libavif-dev)
     have_header tiffio.h || wanted+=(libtiff-dev)
+    have_pcre2 || wanted+=(libpcre2-dev)
+    have_header sentencepiece_processor.h || wanted+=(libsentencepiece-dev)
     have_header isa-l/crc.h || wanted+=(libisal-dev)
     have_header xxh3.h || wanted+=(libxxhash-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)

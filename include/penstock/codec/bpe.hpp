@@ -39,11 +39,6 @@ struct special_token {
   std::uint32_t id = 0;
 };
 
-/// What a tokenizer does with text that is no UTF-8.
-///   refuse    it is an error with its offset
-///   replace   each malformed part is U+FFFD, as Python's errors="replace" makes it
-enum class invalid_utf8 { refuse, replace };
-
 /// The options of `bpe`.
 struct bpe_options {
   special_tokens special = special_tokens::recognise;  ///< of special tokens that stand in a text
@@ -75,8 +70,7 @@ struct bpe_options {
 ///     auto batches = lines("corpus.txt") | decode<bpe>(tokenizer) | batch(8, ragged);
 template <class Token>
 class bpe_as {
-  static_assert(std::same_as<Token, std::uint32_t> || std::same_as<Token, std::uint16_t> ||
-                    std::same_as<Token, std::int32_t> || std::same_as<Token, std::int64_t>,
+  static_assert(token_number<Token>,
                 "penstock: bpe_as<Token> gives tokens as std::uint32_t (which is bpe), std::uint16_t, "
                 "std::int32_t or std::int64_t");
 
@@ -121,17 +115,10 @@ class bpe_as {
 
   template <byte_element Bytes>
   [[nodiscard]] std::span<const Token> decode(const Bytes& in, scratch& s) const {
-    std::string_view text = text_of(as_bytes(in));
     if (!tokenizer_)
       throw error(errc::argument,
                   "bpe has no vocabulary; write decode<bpe>(bpe::from_file(\"tokenizer.json\"))");
-    if (options.invalid == invalid_utf8::replace) {
-      text = detail::with_replaced_utf8(text, s.replaced);
-    } else if (const std::size_t good = detail::valid_utf8_prefix(bytes_of(text)); good != text.size()) {
-      throw error(errc::format, {"the text is not UTF-8: found ", quoted_at(text, good),
-                                 "; bpe_options{.invalid = invalid_utf8::replace} takes U+FFFD for it"})
-          .at_offset(good);
-    }
+    const std::string_view text = detail::tokenizer_text(text_of(as_bytes(in)), options.invalid, s.replaced);
     const std::span<const std::uint32_t> tokens =
         s.encode(tokenizer_, text, options.special, options.add_special_tokens, options.cached_words);
     if constexpr (std::same_as<Token, std::uint32_t>) {
@@ -205,10 +192,6 @@ class bpe_as {
     made.first = detail::added_tokens(std::move(added));
     return {std::move(made), options};
   }
-  [[nodiscard, gnu::cold]] static std::string quoted_at(std::string_view text, std::size_t at) {
-    return detail::quoted(bytes_of(text.substr(at)), 4);
-  }
-
   std::shared_ptr<const detail::bpe_tokenizer> tokenizer_;
 };
 

@@ -9,6 +9,11 @@
 
 namespace penstock::inline v0_1 {
 
+/// What a tokenizer does with text that is no UTF-8.
+///   refuse    it is an error with its offset
+///   replace   each malformed part is U+FFFD, as Python's errors="replace" makes it
+enum class invalid_utf8 { refuse, replace };
+
 namespace detail {
 
 /// What a byte says of the character that it begins: its length, 0 if it begins none, and the range of its second
@@ -90,8 +95,22 @@ inline void check_utf8(bytes_view bytes) {
                                "; text{.check = false} takes any bytes"})
         .at_offset(good);
 }
+/// Text for a tokenizer: UTF-8, in place or in `memory`.
+[[nodiscard]] inline std::string_view tokenizer_text(std::string_view in, invalid_utf8 how, buffer& memory) {
+  if (how == invalid_utf8::replace) return with_replaced_utf8(in, memory);
+  if (const std::size_t good = valid_utf8_prefix(bytes_of(in)); good != in.size())
+    throw error(errc::format, {"the text is not UTF-8: found ", quoted(bytes_of(in.substr(good)), 4),
+                               "; the option .invalid = invalid_utf8::replace takes U+FFFD for it"})
+        .at_offset(good);
+  return in;
+}
 
 }  // namespace detail
+
+/// A type of tokens: std::uint32_t, or std::uint16_t, std::int32_t, std::int64_t.
+template <class T>
+concept token_number = std::same_as<T, std::uint32_t> || std::same_as<T, std::uint16_t> ||
+                       std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
 /// Text: a view of the bytes, without a copy.
 ///

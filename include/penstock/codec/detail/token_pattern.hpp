@@ -96,13 +96,13 @@ class pattern_memory {
  private:
   friend class token_pattern;
   struct release {
-    void operator()(pcre2_match_data* one) const noexcept { pcre2_match_data_free(one); }
-    void operator()(pcre2_match_context* one) const noexcept { pcre2_match_context_free(one); }
-    void operator()(pcre2_jit_stack* one) const noexcept { pcre2_jit_stack_free(one); }
+    void operator()(pcre2_match_data_8* one) const noexcept { pcre2_match_data_free_8(one); }
+    void operator()(pcre2_match_context_8* one) const noexcept { pcre2_match_context_free_8(one); }
+    void operator()(pcre2_jit_stack_8* one) const noexcept { pcre2_jit_stack_free_8(one); }
   };
-  std::unique_ptr<pcre2_match_data, release> found_;
-  std::unique_ptr<pcre2_jit_stack, release> stack_;
-  std::unique_ptr<pcre2_match_context, release> context_;
+  std::unique_ptr<pcre2_match_data_8, release> found_;
+  std::unique_ptr<pcre2_jit_stack_8, release> stack_;
+  std::unique_ptr<pcre2_match_context_8, release> context_;
 };
 
 /// A regular expression of PCRE2, compiled to machine code where PCRE2 can. Characters have the properties of the
@@ -115,18 +115,18 @@ class token_pattern {
   explicit token_pattern(std::string_view pattern, bool literal = false) {
     int fault = 0;
     PCRE2_SIZE at = 0;
-    const std::unique_ptr<pcre2_compile_context, release> context(pcre2_compile_context_create(nullptr));
+    const std::unique_ptr<pcre2_compile_context_8, release> context(pcre2_compile_context_create_8(nullptr));
     if (!context) throw std::bad_alloc();
-    pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+    pcre2_set_newline_8(context.get(), PCRE2_NEWLINE_LF);
+    code_.reset(pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(),
                               PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C),
                               &fault, &at, context.get()));
     if (!code_) {
       char said[256] = {};
-      pcre2_get_error_message(fault, reinterpret_cast<PCRE2_UCHAR*>(said), sizeof said);
+      pcre2_get_error_message_8(fault, reinterpret_cast<PCRE2_UCHAR8*>(said), sizeof said);
       throw error(errc::format, {"PCRE2 does not take the pattern: ", said}).at_offset(at);
     }
-    jit_ = pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE) == 0;
+    jit_ = pcre2_jit_compile_8(code_.get(), PCRE2_JIT_COMPLETE) == 0;
   }
 
   /// A match: bytes of a text.
@@ -140,45 +140,45 @@ class token_pattern {
     if (!memory.found_) prepare(memory);
     const int result = run(text, from, memory);
     if (result < 0) return result != PCRE2_ERROR_NOMATCH && refuse(result);
-    const PCRE2_SIZE* const places = pcre2_get_ovector_pointer(memory.found_.get());
+    const PCRE2_SIZE* const places = pcre2_get_ovector_pointer_8(memory.found_.get());
     found = {places[0], places[1]};
     return true;
   }
 
  private:
   struct release {
-    void operator()(pcre2_code* one) const noexcept { pcre2_code_free(one); }
-    void operator()(pcre2_compile_context* one) const noexcept { pcre2_compile_context_free(one); }
+    void operator()(pcre2_code_8* one) const noexcept { pcre2_code_free_8(one); }
+    void operator()(pcre2_compile_context_8* one) const noexcept { pcre2_compile_context_free_8(one); }
   };
 
   [[nodiscard]] int run(std::string_view text, std::size_t from, const pattern_memory& memory) const noexcept {
-    const auto* const subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-    return jit_ ? pcre2_jit_match(code_.get(), subject, text.size(), from, 0, memory.found_.get(),
+    const auto* const subject = reinterpret_cast<PCRE2_SPTR8>(text.data());
+    return jit_ ? pcre2_jit_match_8(code_.get(), subject, text.size(), from, 0, memory.found_.get(),
                                   memory.context_.get())
-                : pcre2_match(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
+                : pcre2_match_8(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
                               memory.found_.get(), memory.context_.get());
   }
   [[gnu::cold]] static void prepare(pattern_memory& memory) {
     constexpr std::size_t first = 32 << 10, most = 16 << 20;
     constexpr std::uint32_t steps = 10'000'000, heap_kilobytes = 64 << 10;
-    memory.found_.reset(pcre2_match_data_create(1, nullptr));
-    memory.context_.reset(pcre2_match_context_create(nullptr));
-    memory.stack_.reset(pcre2_jit_stack_create(first, most, nullptr));
+    memory.found_.reset(pcre2_match_data_create_8(1, nullptr));
+    memory.context_.reset(pcre2_match_context_create_8(nullptr));
+    memory.stack_.reset(pcre2_jit_stack_create_8(first, most, nullptr));
     if (!memory.found_ || !memory.context_) throw std::bad_alloc();
-    pcre2_set_match_limit(memory.context_.get(), steps);
-    pcre2_set_heap_limit(memory.context_.get(), heap_kilobytes);
+    pcre2_set_match_limit_8(memory.context_.get(), steps);
+    pcre2_set_heap_limit_8(memory.context_.get(), heap_kilobytes);
     // Without a stack of its own, where PCRE2 has no machine code, this does nothing.
-    pcre2_jit_stack_assign(memory.context_.get(), nullptr, memory.stack_.get());
+    pcre2_jit_stack_assign_8(memory.context_.get(), nullptr, memory.stack_.get());
   }
   [[noreturn, gnu::cold]] static bool refuse(int fault) {
     if (fault == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
     char said[256] = {};
-    pcre2_get_error_message(fault, reinterpret_cast<PCRE2_UCHAR*>(said), sizeof said);
+    pcre2_get_error_message_8(fault, reinterpret_cast<PCRE2_UCHAR8*>(said), sizeof said);
     throw error(errc::limit, {"the pattern takes too long on this text (PCRE2: ", said,
                               "); it backtracks too much, or the text has one word of megabytes"});
   }
 
-  std::unique_ptr<pcre2_code, release> code_;
+  std::unique_ptr<pcre2_code_8, release> code_;
   bool jit_ = false;
 };
 
