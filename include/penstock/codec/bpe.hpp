@@ -175,7 +175,7 @@ class bpe_as {
       throw error(errc::argument, {"the vocabulary has ids up to ", size - 1,
                                    ", which std::uint16_t cannot hold; write bpe instead of "
                                    "bpe_as<std::uint16_t>"});
-    tokenizer_ = std::make_shared<const detail::bpe_tokenizer>(std::move(made));
+    tokenizer_ = detail::shared_model<detail::bpe_tokenizer>::make(std::move(made));
   }
   [[nodiscard]] static bpe_as split_by(detail::bpe_model model, std::string_view pattern,
                                        const std::vector<special_token>& special, const bpe_options& options) {
@@ -192,7 +192,7 @@ class bpe_as {
     made.first = detail::added_tokens(std::move(added));
     return {std::move(made), options};
   }
-  std::shared_ptr<const detail::bpe_tokenizer> tokenizer_;
+  detail::shared_model<detail::bpe_tokenizer> tokenizer_;
 };
 
 /// `bpe_as` with tokens of 32 bits.

@@ -6,12 +6,12 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/shared_model.hpp>
 #include <penstock/codec/text.hpp>
 
 #include <sentencepiece_processor.h>
 
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,8 +63,8 @@ class sentencepiece_as {
   /// Reads a model, as `spm_train` writes it.
   [[nodiscard]] static sentencepiece_as from_file(const std::string& path,
                                                   const sentencepiece_options& options = {}) {
-    auto made = std::make_shared<::sentencepiece::SentencePieceProcessor>();
-    if (const auto status = made->Load(path); !status.ok()) {
+    auto made = detail::shared_model<::sentencepiece::SentencePieceProcessor>::make();
+    if (const auto status = made.fresh().Load(path); !status.ok()) {
       const bool missing = status.code() == ::sentencepiece::util::StatusCode::kNotFound;
       throw error(missing ? errc::missing : errc::format, {"SentencePiece does not take the file for a model: ", status.message()})
           .in_file(path);
@@ -145,7 +145,7 @@ class sentencepiece_as {
     if (!status.ok()) throw error(errc::format, {"SentencePiece fails: ", status.message()});
   }
 
-  std::shared_ptr<const ::sentencepiece::SentencePieceProcessor> model_;
+  detail::shared_model<::sentencepiece::SentencePieceProcessor> model_;
 };
 
 /// `sentencepiece_as` with tokens of 32 bits.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/codec/detail/bpe_model.hpp>
+#include <penstock/codec/detail/shared_model.hpp>
 #include <penstock/codec/detail/token_pattern.hpp>
 #include <penstock/codec/layouts/number_text.hpp>
 
@@ -191,9 +192,9 @@ class word_cache {
 class bpe_worker {
  public:
   /// The tokens of a text that is UTF-8; valid until the next call.
-  std::span<std::uint32_t> encode(const std::shared_ptr<const bpe_tokenizer>& with, std::string_view text,
+  std::span<std::uint32_t> encode(const shared_model<bpe_tokenizer>& with, std::string_view text,
                                   special_tokens special, bool around, std::size_t cached_words) {
-    if (with != tokenizer_ || cached_words != cached_words_) begin(with, cached_words);
+    if (!(with == tokenizer_) || cached_words != cached_words_) begin(with, cached_words);
     if (text.size() > 0x7fffffff)
       throw error(errc::limit, "a text of more than 2 GiB has too many bytes for bpe; cut it into documents");
     // Each token has a byte of the text, or of a space that is put before a piece of it.
@@ -214,8 +215,8 @@ class bpe_worker {
   buffer narrowed;  ///< for tokens of another type
 
  private:
-  [[gnu::cold]] void begin(const std::shared_ptr<const bpe_tokenizer>& with, std::size_t cached_words) {
-    tokenizer_.reset();
+  [[gnu::cold]] void begin(const shared_model<bpe_tokenizer>& with, std::size_t cached_words) {
+    tokenizer_ = {};
     words_.open(cached_words);
     matches_ = {};
     prefixed_.clear();
@@ -318,7 +319,7 @@ class bpe_worker {
     for (std::uint32_t i = 1; i < known.count; ++i) into[i] = known.tokens[i];
   }
 
-  std::shared_ptr<const bpe_tokenizer> tokenizer_;
+  shared_model<bpe_tokenizer> tokenizer_;
   std::size_t cached_words_ = 0;
   std::string_view text_;
   buffer tokens_;
