@@ -201,7 +201,7 @@ def main():
         peers()
     elif task == "write":
         kind, folder, assigned, *files = arguments
-        known = pathlib.Path(assigned).read_text(encoding="utf-8", newline="")
+        known = pathlib.Path(assigned).read_bytes().decode()
         training = [pathlib.Path(one).read_text(encoding="utf-8") for one in files]
         draw = random.Random(2)  # words of all scripts, so that there are enough tokens
         training += [" ".join("".join(draw.choices(known, k=draw.randint(1, 4))) for _ in range(3000)) for _ in range(40)]
