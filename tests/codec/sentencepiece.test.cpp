@@ -120,6 +120,9 @@ TEST_CASE("codec/sentencepiece: a large model that its library trains, every cha
     return;
   const auto texts = penstock_test::token_texts(dir.path());
   CHECK(texts.size() > 10'000);
+  // Where two segmentations have equal scores, as "==" and "=" of "===", releases of the library choose
+  // differently.
   for (const auto& one : penstock_test::token_cases(dir.path()))
-    penstock_test::check_tokens(tokenizer_of(dir.path(), one), dir.path(), one, texts);
+    penstock_test::check_tokens(tokenizer_of(dir.path(), one), dir.path(), one, texts,
+                                one.file == "unigram.model");
 }

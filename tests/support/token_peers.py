@@ -87,7 +87,7 @@ class Writer:
         t = self.tokenizers
         made = t.Tokenizer(t.models.BPE(**model))
         made.pre_tokenizer = pre_tokenizer
-        made.train_from_iterator(self.training, t.trainers.BpeTrainer(
+        made.train_from_iterator(self.training if size > 10000 else self.training[::8], t.trainers.BpeTrainer(
             vocab_size=size, special_tokens=list(special), initial_alphabet=t.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False))
         return made
@@ -202,13 +202,14 @@ def main():
     elif task == "write":
         kind, folder, assigned, *files = arguments
         known = pathlib.Path(assigned).read_bytes().decode()
-        training = [pathlib.Path(one).read_text(encoding="utf-8") for one in files]
+        training = [pathlib.Path(one).read_text(encoding="utf-8") for one in files[::4]]
         draw = random.Random(2)  # words of all scripts, so that there are enough tokens
         training += [" ".join("".join(draw.choices(known, k=draw.randint(1, 4))) for _ in range(3000)) for _ in range(40)]
-        Writer(folder, texts(known, 1, 3000, True) + training[:200], training, (50257, 128256, 8000)).all(kind)
+        some = [one[:20000] for one in training[::len(training) // 25]]
+        Writer(folder, texts(known, 1, 2000, True) + some, training, (50257, 128256, 8000)).all(kind)
     else:
         some = SMALL_TEXT + "\u0130\u01c5\u02b0\u05d0\u0663\u0e01\u0e33\u1680\u180e\u2028\u3000\uac00\ufeff\U0001f600\U000e0041"
-        Writer(arguments[0], texts(some, 1, 60, False), [SMALL_TEXT] * 2, (400, 440, 360)).all("bpe", "sentencepiece")
+        Writer(arguments[0], texts(some, 1, 60, False), [SMALL_TEXT], (400, 440, 360)).all("bpe", "sentencepiece")
 
 
 main()

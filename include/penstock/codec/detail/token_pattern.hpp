@@ -113,6 +113,8 @@ class token_pattern {
   token_pattern() = default;
   /// A pattern in PCRE2's own language, or a literal text. Throws `errc::format` if it is none.
   explicit token_pattern(std::string_view pattern, bool literal = false) {
+    constexpr std::size_t longest = 16 << 10;
+    if (pattern.size() > longest) throw error(errc::limit, {"a pattern has at most ", longest, " bytes"});
     int fault = 0;
     PCRE2_SIZE at = 0;
     const std::unique_ptr<pcre2_compile_context_8, release> context(pcre2_compile_context_create_8(nullptr));
