@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Files of tokenizers, and a text: [0 tokenizer.json, 1 ranks of tiktoken, 2 vocab.json and merges.txt][the size of
-// the text: 8 bits][text][file], of 2 [the size of the vocabulary: 16 bits] before both files
+// Files of tokenizers, and a text: [0 tokenizer.json, 1 ranks of tiktoken, 2 vocab.json and merges.txt][the
+// size of the text: 8 bits][text][file], of 2 [the size of the vocabulary: 16 bits] before both files
 
 #include <penstock/codec/bpe.hpp>
 
@@ -22,7 +22,8 @@ void encode(ps::bpe tokenizer, std::string_view text) {
     ps::bpe::scratch scratch;
     const auto first = tokenizer.decode(text, scratch);
     const std::vector<std::uint32_t> tokens(first.begin(), first.end());
-    for (const std::uint32_t token : tokens) must(token < tokenizer.vocab_size(), "an id is one of the vocabulary");
+    for (const std::uint32_t token : tokens)
+      must(token < tokenizer.vocab_size(), "an id is one of the vocabulary");
     const auto again = tokenizer.decode(text, scratch);
     must(tokens == std::vector<std::uint32_t>(again.begin(), again.end()), "tokens are the same again");
     must(tokens == tokenizer.encode(text), "tokens are the same without a memory of words");
@@ -49,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
       const std::size_t first = in.number() << 8, second = in.number();
       const std::string vocabulary(ps::text_of(in.take(first | second)));
-      static_cast<void>(ps::detail::read_vocabulary(vocabulary, "vocab.json", ps::text_of(in.rest()), "merges.txt"));
+      static_cast<void>(
+          ps::detail::read_vocabulary(vocabulary, "vocab.json", ps::text_of(in.rest()), "merges.txt"));
     }
   });
   touch(problem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 44: text to tokens on one core, with a vocabulary of GPT-2's size and its way to split words, and one of
-// Llama 3's, against Hugging Face's tokenizers and tiktoken on the same texts.
+// Row 44: text to tokens on one core, with a vocabulary of GPT-2's size and its way to split words, and one
+// of Llama 3's, against Hugging Face's tokenizers and tiktoken on the same texts.
 
 #include "support/harness.hpp"
 
@@ -69,8 +69,10 @@ void measure(const bench::options& o) {
   const char* const script = std::getenv("BENCH_TOKENISE_SCRIPT");
   if (python == nullptr || script == nullptr) {
     for (const bench::row& one : rows)
-      bench::print_skipped(one, "BENCH_TOKENISE_PYTHON is not set; run.sh sets it where tokenizers and tiktoken can be "
-                                "installed");
+      bench::print_skipped(
+          one,
+          "BENCH_TOKENISE_PYTHON is not set; run.sh sets it where tokenizers and tiktoken can be "
+          "installed");
     return;
   }
   const std::filesystem::path folder = o.dir / "tokenise";
@@ -79,12 +81,15 @@ void measure(const bench::options& o) {
     return "'" + std::string(python) + "' '" + script + "' " + task + " '" + folder.string() + "' ";
   };
   const std::string root = std::filesystem::path(script).parent_path().parent_path().parent_path().string();
-  const std::string files = "find '" + root + "/include' '" + root + "/tests' '" + root +
-                            "/docs' /usr/share/doc /usr/share/perl /usr/lib/python3 -type f "
-                            "\\( -name '*.[hic]pp' -o -name '*.md' -o -name '*.txt' -o -name '*.p[lmy]' -o -name "
-                            "copyright \\) 2>/dev/null | LC_ALL=C sort -u | head -n 4000 | tr '\\n' '\\0' | xargs -0 -x -n 5000 ";
+  const std::string list = (folder / "list").string();
+  const std::string find =
+      "find '" + root + "/include' '" + root + "/tests' '" + root +
+      "/docs' /usr/share/doc /usr/share/perl /usr/lib/python3 -type f "
+      "\\( -name '*.[hic]pp' -o -name '*.md' -o -name '*.txt' -o -name '*.p[lmy]' -o -name "
+      "copyright \\) 2>/dev/null | LC_ALL=C sort | head -n 4000 >'" +
+      list + "'; ";
   if (!std::filesystem::exists(folder / "llama.tiktoken") &&
-      std::system((files + command("prepare")).c_str()) != 0)
+      std::system((find + command("prepare") + "'" + list + "'").c_str()) != 0)
     throw std::runtime_error("the tokenizers could not be trained");
 
   std::ifstream in(folder / "texts", std::ios::binary);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""tokenise_rate.py prepare FOLDER FILE...   texts of 2,000 characters of the files, and two tokenizers trained on them: gpt, of
-                                          50,257 tokens and GPT-2's way to split words, and llama, of 128,256 and Llama 3's
-tokenise_rate.py tokenizers FOLDER NAME     megabytes a second of Hugging Face's tokenizers on one core, and how many tokens
-tokenise_rate.py tiktoken FOLDER NAME       the same of tiktoken
+"""tokenise_rate.py prepare FOLDER LIST       texts of 2,000 characters of the files in a list, and two tokenizers that are trained
+                                           on them: gpt, of 50,257 tokens and GPT-2's way to split words, and llama, of
+                                           128,256 and Llama 3's
+tokenise_rate.py tokenizers FOLDER NAME    megabytes a second of Hugging Face's tokenizers on one core, and how many tokens
+tokenise_rate.py tiktoken FOLDER NAME      the same of tiktoken
 
-Each reads the texts, tokenises all of them once without a clock, and then with one: the faster one of the ways that the
-library has to return ids."""
+Each reads the texts, and tokenises all of them once without a clock and then with one. Of tokenizers, the faster one of its
+ways to return ids counts."""
 
 import base64
 import json
@@ -74,7 +75,7 @@ def main():
     task, folder, *rest = sys.argv[1:]
     folder = pathlib.Path(folder)
     if task == "prepare":
-        return prepare(folder, rest)
+        return prepare(folder, pathlib.Path(rest[0]).read_text(encoding="utf-8").splitlines())
     texts = (folder / "texts").read_bytes().decode().split(SEPARATOR)
     if task == "tokenizers":
         import tokenizers

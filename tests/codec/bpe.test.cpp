@@ -173,7 +173,8 @@ TEST_CASE("codec/bpe: special tokens in a text are tokens, text or an error") {
   CHECK(gpt().decode(tokens(ps::special_tokens::text)) == "a<|endoftext|>");
   const auto error = caught([&] { static_cast<void>(tokens(ps::special_tokens::refuse)); });
   CHECK(error.code == ps::errc::format);
-  CHECK_THAT(error.line, contains("the text has the special token \"<|endoftext|>\"") && contains("[offset 1]"));
+  CHECK_THAT(error.line,
+             contains("the text has the special token \"<|endoftext|>\"") && contains("[offset 1]"));
 }
 
 TEST_CASE("codec/bpe: text that is no UTF-8 is an error, or replaced") {
@@ -239,7 +240,8 @@ TEST_CASE("codec/bpe: a byte that the vocabulary lacks is an error") {
 TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sentence") {
   using namespace bpe_test;
   CHECK(ps::bpe::from_str(byte_json()).encode("a b") == std::vector<std::uint32_t>{97, 32, 98});
-  CHECK(ps::bpe::from_str(byte_json("\"normalizer\": null", R"("normalizer": {"type": "Sequence", "normalizers": []})"))
+  CHECK(ps::bpe::from_str(
+            byte_json("\"normalizer\": null", R"("normalizer": {"type": "Sequence", "normalizers": []})"))
             .vocab_size() == 256);
   const std::string level = R"({"type": "ByteLevel", "add_prefix_space": false, "use_regex": true})";
   const auto split = [&](const std::string& what) {
@@ -249,7 +251,8 @@ TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sent
     std::string from, to, said;
   };
   for (const auto& [from, to, said] : std::vector<row>{
-           {"\"normalizer\": null", R"("normalizer": {"type": "NFC"})", "normalizer is \"NFC\", which bpe does not have"},
+           {"\"normalizer\": null", R"("normalizer": {"type": "NFC"})",
+            "normalizer is \"NFC\", which bpe does not have"},
            {"\"normalizer\": null", R"("normalizer": 7)", "normalizer has no \"type\""},
            {"\"BPE\"", "\"WordPiece\"", "model is a WordPiece, which bpe does not have"},
            {"\"dropout\": null", "\"dropout\": 0.1", "model is one with dropout"},
@@ -257,7 +260,8 @@ TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sent
            {"\"dropout\": null", "\"byte_fallback\": 3", "\"byte_fallback\", which is not true or false"},
            {"\"dropout\": null", "\"end_of_word_suffix\": \"</w>\"", "model is one with end_of_word_suffix"},
            {"\"merges\": []", "\"merges\": [\"a\"]", "model.merges has at 0 what is not two tokens"},
-           {"\"merges\": []", "\"merges\": [[\"a\", \"b\"]]", "merge 0 needs the token \"ab\", which the vocabulary"},
+           {"\"merges\": []", "\"merges\": [[\"a\", \"b\"]]",
+            "merge 0 needs the token \"ab\", which the vocabulary"},
            {"\"merges\": []", "\"merges\": {}", "model.merges is not a list"},
            {"\"\\u0061\": 97", "\"\\u0061\": 98", "both have the id 98"},
            {"\"\\u0061\": 97", "\"\\u0061\": -1", "model.vocab is not an id, a whole number below 4194304"},
@@ -270,11 +274,14 @@ TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sent
            {level, split(R"("pattern": {"Regex": "a"}, "behavior": "MergedWithNext", "invert": false)"),
             "pre_tokenizer.pretokenizers[0] is a Split that is MergedWithNext"},
            {level, split(R"("pattern": {"Regex": "(a"}, "behavior": "Isolated")"),
-            "PCRE2 does not take the pattern: missing closing parenthesis, in pre_tokenizer.pretokenizers[0].pattern"},
+            "PCRE2 does not take the pattern: missing closing parenthesis, in "
+            "pre_tokenizer.pretokenizers[0].pattern"},
            {level, split(R"("pattern": {"Regex": "\\w+"}, "behavior": "Isolated")"), "the pattern has \\w"},
-           {level, split(R"("pattern": {}, "behavior": "Isolated")"), "pretokenizers[0].pattern is not a text"},
+           {level, split(R"("pattern": {}, "behavior": "Isolated")"),
+            "pretokenizers[0].pattern is not a text"},
            {level, split(R"("pattern": {"String": "a"})"), "pretokenizers[0].behavior is not a text"},
-           {"\"added_tokens\": []", R"("added_tokens": [{"id": 256, "content": ""}])", "added_tokens[0] is empty"},
+           {"\"added_tokens\": []", R"("added_tokens": [{"id": 256, "content": ""}])",
+            "added_tokens[0] is empty"},
            {"\"added_tokens\": []", R"("added_tokens": [{"id": 97, "content": "<s>"}])",
             "the added token \"<s>\" has the id 97, which is that of \"a\""},
            {"\"added_tokens\": []", R"("added_tokens": [{"id": 256, "content": "<s>", "single_word": true}])",
@@ -326,9 +333,8 @@ TEST_CASE("codec/bpe: files that are not there, or damaged") {
   }
   const std::string merges = (dir.path() / "merges").string();
   std::ofstream(merges) << "#version: 0.2\n1 2 3\n";
-  const auto bad = caught([&] {
-    static_cast<void>(ps::bpe::from_files((folder() / "vocab.json").string(), merges));
-  });
+  const auto bad =
+      caught([&] { static_cast<void>(ps::bpe::from_files((folder() / "vocab.json").string(), merges)); });
   CHECK_THAT(bad.line, contains("not two tokens with a space between them") && contains("offset 14") &&
                            contains(merges));
 
@@ -347,7 +353,8 @@ TEST_CASE("codec/bpe: files that are not there, or damaged") {
         harmed.insert(at, harmed.substr(random.below(harmed.size()), random.below(40)));
       const auto error = caught([&] {
         if (name.ends_with("json"))
-          static_cast<void>(ps::bpe::from_str(harmed, {.add_special_tokens = true}).encode("a dog's 7 bones"));
+          static_cast<void>(
+              ps::bpe::from_str(harmed, {.add_special_tokens = true}).encode("a dog's 7 bones"));
         else
           static_cast<void>(ps::detail::read_tiktoken(harmed));
       });
@@ -367,10 +374,20 @@ TEST_CASE("codec/bpe: patterns that mean the same to PCRE2, and those that do no
   CHECK(onig(R"([]^$(\]]\u00e4\v)") == R"([]^$(\]]\x{00e4}\x{b})");
   CHECK(rust("a{1,3}+") == "a{1,3}+");
   CHECK(onig(R"(\p{L}+[}]+)") == R"(\p{L}+[}]+)");
-  for (const auto& [pattern, said] : std::vector<std::pair<std::string_view, std::string>>{
-           {"a{1,3}+", "}+"}, {"\\w", "\\w"}, {"[\\S]", "\\S"}, {"\\b", "\\b"}, {"\\1", "\\1"}, {"\\h", "\\h"},
-           {"[a[b]]", "[ within a class"}, {"[a&&b]", "&&"}, {"(?m)a", "(?m"}, {"(?<n>a)", "(?<"}, {"(*UTF)", "(*U"},
-           {"\\p{L", "a { without }"}, {"\\", "\\"}}) {
+  for (const auto& [pattern, said] :
+       std::vector<std::pair<std::string_view, std::string>>{{"a{1,3}+", "}+"},
+                                                             {"\\w", "\\w"},
+                                                             {"[\\S]", "\\S"},
+                                                             {"\\b", "\\b"},
+                                                             {"\\1", "\\1"},
+                                                             {"\\h", "\\h"},
+                                                             {"[a[b]]", "[ within a class"},
+                                                             {"[a&&b]", "&&"},
+                                                             {"(?m)a", "(?m"},
+                                                             {"(?<n>a)", "(?<"},
+                                                             {"(*UTF)", "(*U"},
+                                                             {"\\p{L", "a { without }"},
+                                                             {"\\", "\\"}}) {
     CAPTURE(pattern);
     const auto error = caught([&] { static_cast<void>(onig(pattern)); });
     CHECK(error.code == ps::errc::format);
@@ -398,9 +415,9 @@ TEST_CASE("codec/bpe: in a plan, by any number of workers") {
   const auto texts = penstock_test::token_texts(folder());
   for (const unsigned workers : {0u, 1u, 3u}) {
     std::size_t i = 0;
-    for (auto&& b : (ps::from(texts) | ps::decode<ps::bpe>(tokenizer) | ps::batch(7, ps::ragged) |
-                     ps::workers(workers))
-                        .epoch(0)) {
+    for (auto&& b :
+         (ps::from(texts) | ps::decode<ps::bpe>(tokenizer) | ps::batch(7, ps::ragged) | ps::workers(workers))
+             .epoch(0)) {
       for (std::size_t k = 0; k < b.size(); ++k, ++i) {
         const auto row = b.values()[k];
         CHECK(std::vector<std::uint32_t>(row.begin(), row.end()) == tokenizer.encode(texts[i]));
@@ -431,7 +448,8 @@ TEST_CASE("codec/bpe: nothing is allocated once the scratch has grown") {
     tokenizer.options.invalid = ps::invalid_utf8::replace;
     ps::bpe::scratch scratch;
     const auto all = [&] {
-      for (const std::string& text : texts) static_cast<void>(tokenizer.decode(std::string_view(text), scratch));
+      for (const std::string& text : texts)
+        static_cast<void>(tokenizer.decode(std::string_view(text), scratch));
       static_cast<void>(tokenizer.decode(std::string_view("a\xff"), scratch));
     };
     all();

@@ -31,7 +31,8 @@ static_assert(ps::codec<ps::sentencepiece>);
 namespace sentencepiece_test {
 
 template <class Token = std::uint32_t>
-ps::sentencepiece_as<Token> tokenizer_of(const std::filesystem::path& folder, const penstock_test::token_case& one) {
+ps::sentencepiece_as<Token> tokenizer_of(const std::filesystem::path& folder,
+                                         const penstock_test::token_case& one) {
   return ps::sentencepiece_as<Token>::from_file((folder / one.file).string(),
                                                 {.add_bos = one.has("around"), .add_eos = one.has("around")});
 }
@@ -70,8 +71,9 @@ TEST_CASE("codec/sentencepiece: the vocabulary, and tokens as text") {
   CHECK(error.code == ps::errc::argument);
   CHECK_THAT(error.line, contains("the model has no token " + std::to_string(size)));
   ps::sentencepiece::scratch scratch;
-  CHECK_THAT(caught([&] { static_cast<void>(ps::sentencepiece{}.decode(std::string_view("a"), scratch)); }).line,
-             contains("sentencepiece has no model; write decode<sentencepiece>("));
+  CHECK_THAT(
+      caught([&] { static_cast<void>(ps::sentencepiece{}.decode(std::string_view("a"), scratch)); }).line,
+      contains("sentencepiece has no model; write decode<sentencepiece>("));
 }
 
 TEST_CASE("codec/sentencepiece: text that is no UTF-8, and files that are no models") {
@@ -80,8 +82,8 @@ TEST_CASE("codec/sentencepiece: text that is no UTF-8, and files that are no mod
   const auto error = caught([&] { static_cast<void>(tokenizer.encode("abc\xff")); });
   CHECK(error.code == ps::errc::format);
   CHECK_THAT(error.line, contains("the text is not UTF-8") && contains("[offset 3]"));
-  CHECK(ps::sentencepiece::from_file(model("unigram.model"), {.invalid = ps::invalid_utf8::replace}).encode("a\xff") ==
-        tokenizer.encode("a\xef\xbf\xbd"));
+  CHECK(ps::sentencepiece::from_file(model("unigram.model"), {.invalid = ps::invalid_utf8::replace})
+            .encode("a\xff") == tokenizer.encode("a\xef\xbf\xbd"));
 
   const auto missing = caught([] { static_cast<void>(ps::sentencepiece::from_file("/no such file")); });
   CHECK(missing.code == ps::errc::missing);
@@ -115,8 +117,8 @@ TEST_CASE("codec/sentencepiece: in a plan, by any number of workers") {
 TEST_CASE("codec/sentencepiece: a large model that its library trains, every character") {
   using namespace sentencepiece_test;
   const penstock_test::temp_dir dir;
-  if (!penstock_test::write_token_cases("sentencepiece", dir.path(),
-                                        penstock_test::characters_that([](std::string_view) { return true; })))
+  if (!penstock_test::write_token_cases(
+          "sentencepiece", dir.path(), penstock_test::characters_that([](std::string_view) { return true; })))
     return;
   const auto texts = penstock_test::token_texts(dir.path());
   CHECK(texts.size() > 10'000);

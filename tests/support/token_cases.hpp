@@ -26,7 +26,9 @@ namespace penstock_test {
 struct token_case {
   std::string name, kind, file;
   std::vector<std::string> words;
-  [[nodiscard]] bool has(std::string_view word) const { return std::ranges::find(words, word) != words.end(); }
+  [[nodiscard]] bool has(std::string_view word) const {
+    return std::ranges::find(words, word) != words.end();
+  }
 };
 
 [[nodiscard]] inline std::vector<std::string> lines_of_file(const std::filesystem::path& path) {
@@ -101,9 +103,9 @@ void check_tokens(const Tokenizer& tokenizer, const std::filesystem::path& folde
   std::ofstream(folder / "assigned", std::ios::binary) << assigned;
   const std::string root = std::filesystem::path(support).parent_path().parent_path().string();
   const program_result done =
-      run_program(program + "write " + kind + " '" + folder.string() + "' '" + (folder / "assigned").string() +
-                  "' $(find '" + root + "/docs' '" + root + "/include' '" + root +
-                  "/tests' -name '*.md' -o -name '*.[hic]pp' | LC_ALL=C sort)");
+      run_program(program + "write " + kind + " '" + folder.string() + "' '" +
+                  (folder / "assigned").string() + "' $(find '" + root + "/docs' '" + root + "/include' '" +
+                  root + "/tests' -name '*.md' -o -name '*.[hic]pp' | LC_ALL=C sort)");
   INFO(done.output);
   REQUIRE(done.status == 0);
   return true;

@@ -7,7 +7,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/tokenizer_file.hpp>
-#include <penstock/codec/text.hpp>
+#include <penstock/codec/tokenizer_options.hpp>
 
 #include <limits>
 #include <optional>
@@ -50,17 +50,18 @@ struct bpe_options {
 /// Text to tokens by byte-level byte-pair encoding, with the vocabularies of Hugging Face's `tokenizers`, of
 /// tiktoken and of GPT-2: the same tokens as theirs, and several times as fast.
 ///
-/// In: any byte element, UTF-8. Out: a `std::span<const Token>` in the worker's scratch, valid until the worker's
-/// next sample; `Token` is std::uint32_t for `bpe`, and may be std::uint16_t, where all ids fit, std::int32_t or
-/// std::int64_t. `batch` needs a collate policy for it, as `ragged` or `pad_to_longest`.
+/// In: any byte element, UTF-8. Out: a `std::span<const Token>` in the worker's scratch, valid until the
+/// worker's next sample; `Token` is std::uint32_t for `bpe`, and may be std::uint16_t, where all ids fit,
+/// std::int32_t or std::int64_t. `batch` needs a collate policy for it, as `ragged` or `pad_to_longest`.
 /// Of tokenizer.json: the model BPE; the pre-tokenizers ByteLevel, Split and Digits, and sequences of them;
-/// added tokens, which are found in the text. Normalizers, byte_fallback, dropout and other models are refused
-/// when the file is read. The post-processor, which puts <|begin_of_text|> before a text, is not asked unless
-/// `add_special_tokens` is true; truncation and padding never are.
+/// added tokens, which are found in the text. Normalizers, byte_fallback, dropout and other models are
+/// refused when the file is read. The post-processor, which puts `<|begin_of_text|>` before a text, is not
+/// asked unless `add_special_tokens` is true; truncation and padding never are.
 /// Characters have the properties of the Unicode version that PCRE2 was built with (14 for PCRE2 10.42):
 /// characters that are newer are no letters to it.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: about 25 ns for each word that the worker remembers,
-/// a microsecond for others; words of any length take n log n. No allocation once the scratch has grown.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 25 ns for each word that the worker
+/// remembers, a microsecond for others; words of any length take n log n. No allocation once the scratch has
+/// grown.
 /// Thread-safe: copies share the vocabulary, of some 20 bytes a token and 16 to 32 a merge.
 /// Throws `errc::format` with the offset for what is no UTF-8, and for special tokens with
 /// `special_tokens::refuse`; `errc::limit` for a text of more than 2 GiB, and where the file's pattern
@@ -70,7 +71,7 @@ struct bpe_options {
 ///     auto batches = lines("corpus.txt") | decode<bpe>(tokenizer) | batch(8, ragged);
 template <class Token>
 class bpe_as {
-  static_assert(token_number<Token>,
+  static_assert(detail::token_number<Token>,
                 "penstock: bpe_as<Token> gives tokens as std::uint32_t (which is bpe), std::uint16_t, "
                 "std::int32_t or std::int64_t");
 
@@ -100,8 +101,8 @@ class bpe_as {
                                             const bpe_options& options = {}) {
     const std::string text = detail::tokenizer_file_text(path);
     return detail::in_file(path, [&] {
-      return split_by(detail::read_tiktoken(text), detail::pcre2_pattern(pattern, detail::pattern_dialect::rust),
-                      special, options);
+      return split_by(detail::read_tiktoken(text),
+                      detail::pcre2_pattern(pattern, detail::pattern_dialect::rust), special, options);
     });
   }
   /// Reads GPT-2's files, vocab.json (or encoder.json) and merges.txt (or vocab.bpe).
@@ -110,7 +111,8 @@ class bpe_as {
                                          const bpe_options& options = {}) {
     return split_by(detail::read_vocabulary(detail::tokenizer_file_text(vocabulary), vocabulary,
                                             detail::tokenizer_file_text(merges), merges),
-                    detail::pcre2_pattern(detail::gpt2_pattern, detail::pattern_dialect::onig), special, options);
+                    detail::pcre2_pattern(detail::gpt2_pattern, detail::pattern_dialect::onig), special,
+                    options);
   }
 
   template <byte_element Bytes>
@@ -139,14 +141,15 @@ class bpe_as {
     const std::span<const Token> tokens = plain.decode(text, own);
     return {tokens.begin(), tokens.end()};
   }
-  /// The bytes of tokens, special ones too; parts of characters are not completed. Throws `errc::argument` for an
-  /// id without a token.
+  /// The bytes of tokens, special ones too; parts of characters are not completed. Throws `errc::argument`
+  /// for an id without a token.
   [[nodiscard]] std::string decode(std::span<const Token> tokens) const {
     std::string made;
     for (const Token one : tokens) {
       const std::string_view text = id_to_token(one);
       if (text.data() == nullptr)
-        throw error(errc::argument, {"the vocabulary has no token ", one, "; its ids are below ", vocab_size()});
+        throw error(errc::argument,
+                    {"the vocabulary has no token ", one, "; its ids are below ", vocab_size()});
       made += text;
     }
     return made;
@@ -159,7 +162,8 @@ class bpe_as {
     const std::uint32_t id = tokenizer_->model.ids.find(token, tokenizer_->model.texts);
     return id == detail::no_token ? std::nullopt : std::optional<Token>(static_cast<Token>(id));
   }
-  /// The bytes of a token, valid as long as a copy of this tokenizer; a null pointer if there is no such token.
+  /// The bytes of a token, valid as long as a copy of this tokenizer; a null pointer if there is no such
+  /// token.
   [[nodiscard]] std::string_view id_to_token(Token id) const {
     if (!std::in_range<std::uint32_t>(id) || !tokenizer_) return {};
     const auto number = static_cast<std::uint32_t>(id);
@@ -178,7 +182,8 @@ class bpe_as {
     tokenizer_ = detail::shared_model<detail::bpe_tokenizer>::make(std::move(made));
   }
   [[nodiscard]] static bpe_as split_by(detail::bpe_model model, std::string_view pattern,
-                                       const std::vector<special_token>& special, const bpe_options& options) {
+                                       const std::vector<special_token>& special,
+                                       const bpe_options& options) {
     detail::bpe_tokenizer made;
     made.model = std::move(model);
     made.steps.emplace_back().pattern = detail::token_pattern(pattern);

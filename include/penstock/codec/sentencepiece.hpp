@@ -7,7 +7,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/shared_model.hpp>
-#include <penstock/codec/text.hpp>
+#include <penstock/codec/tokenizer_options.hpp>
 
 #include <sentencepiece_processor.h>
 
@@ -20,8 +20,8 @@ namespace penstock::inline v0_1 {
 
 /// The options of `sentencepiece`.
 struct sentencepiece_options {
-  bool add_bos = false;                         ///< whether the token <s> is put before each text
-  bool add_eos = false;                         ///< whether the token </s> is put behind each text
+  bool add_bos = false;                         ///< whether the token `<s>` is put before each text
+  bool add_eos = false;                         ///< whether the token `</s>` is put behind each text
   invalid_utf8 invalid = invalid_utf8::refuse;  ///< of text that is no UTF-8
 };
 
@@ -33,9 +33,10 @@ struct sentencepiece_scratch {
 
 /// Text to tokens with a model of SentencePiece, by its own library: unigrams, BPE, words or characters.
 ///
-/// In: any byte element, UTF-8. Out: a `std::span<const Token>` in the worker's scratch, valid until the worker's
-/// next sample; `Token` is std::uint32_t for `sentencepiece`, and may be std::uint16_t, where all ids fit,
-/// std::int32_t or std::int64_t. `batch` needs a collate policy for it, as `ragged` or `pad_to_longest`.
+/// In: any byte element, UTF-8. Out: a `std::span<const Token>` in the worker's scratch, valid until the
+/// worker's next sample; `Token` is std::uint32_t for `sentencepiece`, and may be std::uint16_t, where all
+/// ids fit, std::int32_t or std::int64_t. `batch` needs a collate policy for it, as `ragged` or
+/// `pad_to_longest`.
 /// The model's own normalisation is applied. Sampling of segmentations is not offered: what the library draws
 /// depends on the thread.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: the library's, which allocates for each text.
@@ -47,7 +48,7 @@ struct sentencepiece_scratch {
 ///     auto batches = lines("corpus.txt") | decode<sentencepiece>(tokenizer) | batch(8, ragged);
 template <class Token>
 class sentencepiece_as {
-  static_assert(token_number<Token>,
+  static_assert(detail::token_number<Token>,
                 "penstock: sentencepiece_as<Token> gives tokens as std::uint32_t (which is sentencepiece), "
                 "std::uint16_t, std::int32_t or std::int64_t");
 
@@ -66,7 +67,8 @@ class sentencepiece_as {
     auto made = detail::shared_model<::sentencepiece::SentencePieceProcessor>::make();
     if (const auto status = made.fresh().Load(path); !status.ok()) {
       const bool missing = status.code() == ::sentencepiece::util::StatusCode::kNotFound;
-      throw error(missing ? errc::missing : errc::format, {"SentencePiece does not take the file for a model: ", status.message()})
+      throw error(missing ? errc::missing : errc::format,
+                  {"SentencePiece does not take the file for a model: ", status.message()})
           .in_file(path);
     }
     const auto size = made->GetPieceSize();
@@ -90,7 +92,8 @@ class sentencepiece_as {
     const std::string_view text = text_of(as_bytes(in));
     check_model();
     check(model_->Encode(detail::tokenizer_text(text, options.invalid, s.replaced), &s.ids));
-    const std::size_t before = options.add_bos ? 1 : 0, size = s.ids.size() + before + (options.add_eos ? 1 : 0);
+    const std::size_t before = options.add_bos ? 1 : 0,
+                      size = s.ids.size() + before + (options.add_eos ? 1 : 0);
     s.tokens.resize_for_overwrite(size * sizeof(Token));
     auto* const into = reinterpret_cast<Token*>(s.tokens.data());
     if (options.add_bos) into[0] = static_cast<Token>(model_->bos_id());
@@ -105,7 +108,8 @@ class sentencepiece_as {
     const std::span<const Token> tokens = decode(text, own);
     return {tokens.begin(), tokens.end()};
   }
-  /// The text of tokens, as the library joins it. Throws `errc::argument` for an id that the model does not have.
+  /// The text of tokens, as the library joins it. Throws `errc::argument` for an id that the model does not
+  /// have.
   [[nodiscard]] std::string decode(std::span<const Token> tokens) const {
     check_model();
     std::vector<int> ids;
@@ -134,7 +138,9 @@ class sentencepiece_as {
   }
 
  private:
-  [[nodiscard]] bool has(Token id) const { return std::cmp_greater_equal(id, 0) && std::cmp_less(id, vocab_size()); }
+  [[nodiscard]] bool has(Token id) const {
+    return std::cmp_greater_equal(id, 0) && std::cmp_less(id, vocab_size());
+  }
   void check_model() const {
     if (!model_)
       throw error(errc::argument,

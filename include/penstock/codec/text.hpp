@@ -9,15 +9,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a tokenizer does with text that is no UTF-8.
-///   refuse    it is an error with its offset
-///   replace   each malformed part is U+FFFD, as Python's errors="replace" makes it
-enum class invalid_utf8 { refuse, replace };
-
 namespace detail {
 
-/// What a byte says of the character that it begins: its length, 0 if it begins none, and the range of its second
-/// byte. Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
+/// What a byte says of the character that it begins: its length, 0 if it begins none, and the range of its
+/// second byte. Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond
+/// U+10FFFF).
 struct utf8_lead {
   std::size_t length;
   unsigned low, high;
@@ -29,8 +25,12 @@ struct utf8_lead {
                : lead < 0xf0 ? 3
                : lead < 0xf5 ? 4
                              : 0),
-        low(lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80),
-        high(lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf) {}
+        low(lead == 0xe0   ? 0xa0
+            : lead == 0xf0 ? 0x90
+                           : 0x80),
+        high(lead == 0xed   ? 0x9f
+             : lead == 0xf4 ? 0x8f
+                            : 0xbf) {}
 };
 
 /// The length of the longest prefix of well-formed UTF-8: all bytes, or the offset of the first bad one.
@@ -66,8 +66,9 @@ struct utf8_lead {
   }
   return size;
 }
-/// Text as UTF-8: itself, or a copy in `memory` in which each malformed part is U+FFFD: the longest beginning of
-/// a character, or else a byte, as section 3.9 of the Unicode standard and Python's errors="replace" have it.
+/// Text as UTF-8: itself, or a copy in `memory` in which each malformed part is U+FFFD: the longest beginning
+/// of a character, or else a byte, as section 3.9 of the Unicode standard and Python's errors="replace" have
+/// it.
 [[nodiscard]] inline std::string_view with_replaced_utf8(std::string_view in, buffer& memory) {
   std::size_t good = valid_utf8_prefix(bytes_of(in));
   if (good == in.size()) return in;
@@ -95,22 +96,7 @@ inline void check_utf8(bytes_view bytes) {
                                "; text{.check = false} takes any bytes"})
         .at_offset(good);
 }
-/// Text for a tokenizer: UTF-8, in place or in `memory`.
-[[nodiscard]] inline std::string_view tokenizer_text(std::string_view in, invalid_utf8 how, buffer& memory) {
-  if (how == invalid_utf8::replace) return with_replaced_utf8(in, memory);
-  if (const std::size_t good = valid_utf8_prefix(bytes_of(in)); good != in.size())
-    throw error(errc::format, {"the text is not UTF-8: found ", quoted(bytes_of(in.substr(good)), 4),
-                               "; the option .invalid = invalid_utf8::replace takes U+FFFD for it"})
-        .at_offset(good);
-  return in;
-}
-
 }  // namespace detail
-
-/// A type of tokens: std::uint32_t, or std::uint16_t, std::int32_t, std::int64_t.
-template <class T>
-concept token_number = std::same_as<T, std::uint32_t> || std::same_as<T, std::uint16_t> ||
-                       std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
 /// Text: a view of the bytes, without a copy.
 ///

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-/// Byte-pair encoding of one word: pairs of tokens that are neighbours merge, the pair of the lowest rank first,
-/// and of equal ranks the leftmost. Source: Sennrich, Haddow and Birch, "Neural machine translation of rare words
-/// with subword units", ACL 2016; on bytes as in GPT-2 (Radford and others 2019).
+/// Byte-pair encoding of one word: pairs of tokens that are neighbours merge, the pair of the lowest rank
+/// first, and of equal ranks the leftmost. Source: Sennrich, Haddow and Birch, "Neural machine translation of
+/// rare words with subword units", ACL 2016; on bytes as in GPT-2 (Radford and others 2019).
 namespace penstock::inline v0_1::detail {
 
 /// No token. Tokens have ids below `most_tokens`.
@@ -67,7 +67,8 @@ class ids_by_text {
       if (id == no_token || texts[id] == text) return id;
     }
   }
-  /// Puts a token in, whose text must be in `texts`; returns the token that has this text already, if one has.
+  /// Puts a token in, whose text must be in `texts`; returns the token that has this text already, if one
+  /// has.
   std::uint32_t put(std::uint32_t id, const token_texts& texts) {
     if (2 * ++count_ > slots_.size()) {
       std::vector<std::uint32_t> all(2 * slots_.size(), no_token);
@@ -167,7 +168,8 @@ struct bpe_model {
     }
   }
 
-  /// Writes the tokens of a word, at most as many as it has bytes, and returns how many. Throws `errc::format`
+  /// Writes the tokens of a word, at most as many as it has bytes, and returns how many. Throws
+  /// `errc::format`
   /// for a byte without a token, with its offset in `text`, if the word is part of it.
   std::size_t encode(std::string_view word, std::string_view text, std::uint32_t* into,
                      long_word& memory) const {
@@ -185,11 +187,12 @@ struct bpe_model {
   static constexpr std::size_t short_word = 48;  // where a search through all pairs takes longer than a heap
 
   [[noreturn, gnu::cold]] static void refuse_byte(std::string_view from, std::string_view text) {
-    error e(errc::format, {"the vocabulary has no token for the byte ",
-                           static_cast<unsigned char>(from.front()),
-                           "; take a vocabulary that has all 256 bytes, as one that is trained with "
-                           "initial_alphabet=ByteLevel.alphabet()"});
-    const auto at = reinterpret_cast<std::uintptr_t>(from.data()) - reinterpret_cast<std::uintptr_t>(text.data());
+    error e(errc::format,
+            {"the vocabulary has no token for the byte ", static_cast<unsigned char>(from.front()),
+             "; take a vocabulary that has all 256 bytes, as one that is trained with "
+             "initial_alphabet=ByteLevel.alphabet()"});
+    const auto at =
+        reinterpret_cast<std::uintptr_t>(from.data()) - reinterpret_cast<std::uintptr_t>(text.data());
     if (at < text.size()) e.at_offset(at);
     throw e;
   }

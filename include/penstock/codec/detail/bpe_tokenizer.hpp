@@ -4,7 +4,7 @@
 #include <penstock/codec/detail/bpe_model.hpp>
 #include <penstock/codec/detail/shared_model.hpp>
 #include <penstock/codec/detail/token_pattern.hpp>
-#include <penstock/codec/layouts/number_text.hpp>
+#include <penstock/codec/tokenizer_options.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -13,15 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-
-/// What `bpe` does with special tokens, such as <|endoftext|>, that stand in a text as words.
-///   recognise   they become those tokens, as by default with `tokenizers`
-///   text        they are text like other text, as with tiktoken's `encode_ordinary`
-///   refuse      they are an error with their offset, as by default with tiktoken
-enum class special_tokens { recognise, text, refuse };
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A token that is looked for in the text, before anything else is done with it.
 struct added_token {
@@ -33,7 +25,8 @@ struct added_token {
 /// Unicode's White_Space.
 [[nodiscard]] constexpr bool is_white_space(std::uint32_t c) noexcept {
   return c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+         c == 0x3000;
 }
 /// The length of the white space that a text, which is UTF-8, begins with.
 [[nodiscard]] inline std::size_t leading_space(std::string_view text) noexcept {
@@ -42,8 +35,9 @@ struct added_token {
     const std::size_t size = byte(0) < 0x80 ? 1 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
     const std::uint32_t code = size == 1   ? byte(0)
                                : size == 2 ? (byte(0) & 0x1fu) << 6 | (byte(1) & 0x3fu)
-                               : size == 3 ? (byte(0) & 0xfu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu)
-                                           : 0;
+                               : size == 3
+                                   ? (byte(0) & 0xfu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu)
+                                   : 0;
     if (!is_white_space(code)) return i;
     i += size;
   }
@@ -127,8 +121,8 @@ struct split_step {
 struct bpe_tokenizer {
   bpe_model model;
   std::vector<split_step> steps;
-  std::size_t prefixes = 0;  ///< how many of them put a space before a piece
-  added_tokens first, second;  ///< `second` is looked for in what `first` has left
+  std::size_t prefixes = 0;                ///< how many of them put a space before a piece
+  added_tokens first, second;              ///< `second` is looked for in what `first` has left
   std::vector<std::uint32_t> front, back;  ///< around each text, if asked for
 };
 
@@ -177,10 +171,12 @@ class word_cache {
       hash ^= (one.text[2] + (hash >> 32)) * 0x94d049bb133111ebu;
     }
     hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
-    return reinterpret_cast<entry*>(const_cast<std::byte*>(memory_.data()))[shift_ == 64 ? 0 : hash >> shift_];
+    return reinterpret_cast<entry*>(
+        const_cast<std::byte*>(memory_.data()))[shift_ == 64 ? 0 : hash >> shift_];
   }
   [[nodiscard, gnu::always_inline]] static bool same(const entry& a, const word& b) noexcept {
-    return ((a.text[0] ^ b.text[0]) | (a.text[1] ^ b.text[1]) | (a.text[2] ^ b.text[2]) | (a.size ^ b.size)) == 0;
+    return ((a.text[0] ^ b.text[0]) | (a.text[1] ^ b.text[1]) | (a.text[2] ^ b.text[2]) |
+            (a.size ^ b.size)) == 0;
   }
 
  private:
@@ -198,8 +194,8 @@ class bpe_worker {
     if (text.size() > 0x7fffffff)
       throw error(errc::limit, "a text of more than 2 GiB has too many bytes for bpe; cut it into documents");
     // Each token has a byte of the text, or of a space that is put before a piece of it.
-    const std::size_t most = (1 + tokenizer_->prefixes) * text.size() + tokenizer_->front.size() +
-                             tokenizer_->back.size() + 1;
+    const std::size_t most =
+        (1 + tokenizer_->prefixes) * text.size() + tokenizer_->front.size() + tokenizer_->back.size() + 1;
     tokens_.resize_for_overwrite(most * sizeof(std::uint32_t));
     begin_ = end_ = reinterpret_cast<std::uint32_t*>(tokens_.data());
     text_ = text;
@@ -252,7 +248,8 @@ class bpe_worker {
         .at_offset(static_cast<std::uint64_t>(at - text_.data()));
   }
 
-  /// Does the steps of splitting from this one on. NOLINTNEXTLINE(misc-no-recursion): as deep as there are steps.
+  /// Does the steps of splitting from this one on. NOLINTNEXTLINE(misc-no-recursion): as deep as there are
+  /// steps.
   void split(std::size_t step, std::string_view piece) {
     if (step == tokenizer_->steps.size()) return encode_word(piece, piece.data() + piece.size());
     const split_step& how = tokenizer_->steps[step];
@@ -330,5 +327,4 @@ class bpe_worker {
   std::vector<buffer> prefixed_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -22,12 +22,14 @@ namespace penstock::inline v0_1::detail {
 /// (tokenizers).
 enum class pattern_dialect { rust, onig };
 
-/// Turns a pattern into one that PCRE2 matches alike. Spaces are Unicode's White_Space, which lacks one character
-/// that PCRE2 counts; `$` and `^` mean what they mean there. Throws `errc::format` for what cannot be said so.
+/// Turns a pattern into one that PCRE2 matches alike. Spaces are Unicode's White_Space, which lacks one
+/// character that PCRE2 counts; `$` and `^` mean what they mean there. Throws `errc::format` for what cannot
+/// be said so.
 [[nodiscard]] inline std::string pcre2_pattern(std::string_view pattern, pattern_dialect dialect) {
   constexpr std::string_view space = R"(\p{Z}\t-\r\x{85})";
   const auto refuse = [&](std::string_view what, std::size_t at) {
-    throw error(errc::format, {"the pattern has ", what, ", which regular expressions understand differently; "
+    throw error(errc::format, {"the pattern has ", what,
+                               ", which regular expressions understand differently; "
                                "write what is meant, as in [\\p{L}\\p{N}_] for \\w"})
         .at_offset(at);
   };
@@ -105,8 +107,8 @@ class pattern_memory {
   std::unique_ptr<pcre2_match_context_8, release> context_;
 };
 
-/// A regular expression of PCRE2, compiled to machine code where PCRE2 can. Characters have the properties of the
-/// Unicode version that PCRE2 was built with.
+/// A regular expression of PCRE2, compiled to machine code where PCRE2 can. Characters have the properties of
+/// the Unicode version that PCRE2 was built with.
 class token_pattern {
  public:
   /// Finds nothing: only to be assigned to.
@@ -121,8 +123,8 @@ class token_pattern {
     if (!context) throw std::bad_alloc();
     pcre2_set_newline_8(context.get(), PCRE2_NEWLINE_LF);
     code_.reset(pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(),
-                              PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C),
-                              &fault, &at, context.get()));
+                                PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C),
+                                &fault, &at, context.get()));
     if (!code_) {
       char said[256] = {};
       pcre2_get_error_message_8(fault, reinterpret_cast<PCRE2_UCHAR8*>(said), sizeof said);
@@ -153,12 +155,13 @@ class token_pattern {
     void operator()(pcre2_compile_context_8* one) const noexcept { pcre2_compile_context_free_8(one); }
   };
 
-  [[nodiscard]] int run(std::string_view text, std::size_t from, const pattern_memory& memory) const noexcept {
+  [[nodiscard]] int run(std::string_view text, std::size_t from,
+                        const pattern_memory& memory) const noexcept {
     const auto* const subject = reinterpret_cast<PCRE2_SPTR8>(text.data());
     return jit_ ? pcre2_jit_match_8(code_.get(), subject, text.size(), from, 0, memory.found_.get(),
-                                  memory.context_.get())
+                                    memory.context_.get())
                 : pcre2_match_8(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
-                              memory.found_.get(), memory.context_.get());
+                                memory.found_.get(), memory.context_.get());
   }
   [[gnu::cold]] static void prepare(pattern_memory& memory) {
     constexpr std::size_t first = 32 << 10, most = 16 << 20;

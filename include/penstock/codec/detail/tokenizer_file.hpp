@@ -8,15 +8,16 @@
 #include <iterator>
 #include <map>
 
-/// Files that say how text becomes tokens: tokenizer.json of Hugging Face's tokenizers, the vocabulary and the
-/// merges of GPT-2, and the ranks of tiktoken.
+/// Files that say how text becomes tokens: tokenizer.json of Hugging Face's tokenizers, the vocabulary and
+/// the merges of GPT-2, and the ranks of tiktoken.
 namespace penstock::inline v0_1::detail {
 
 /// The pattern that `tokenizers` has for ByteLevel, that of GPT-2.
 inline constexpr std::string_view gpt2_pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// A whole file. Throws `errc::missing` or `errc::io` if it cannot be read, `errc::limit` for more than 512 MiB.
+/// A whole file. Throws `errc::missing` or `errc::io` if it cannot be read, `errc::limit` for more than 512
+/// MiB.
 [[nodiscard]] inline std::string tokenizer_file_text(const std::string& path) {
   constexpr std::uintmax_t most = 512_MiB;
   std::ifstream in(path, std::ios::binary);
@@ -25,15 +26,14 @@ inline constexpr std::string_view gpt2_pattern =
   char piece[16384];
   while (in.read(piece, sizeof piece), in.gcount() > 0) {
     all.append(piece, static_cast<std::size_t>(in.gcount()));
-    if (all.size() > most)
-      throw error(errc::limit, "a tokenizer's file has at most 512 MiB").in_file(path);
+    if (all.size() > most) throw error(errc::limit, "a tokenizer's file has at most 512 MiB").in_file(path);
   }
   if (in.bad()) throw error(errc::io, "the tokenizer's file cannot be read").in_file(path);
   return all;
 }
 
-/// The bytes that a text of GPT-2's alphabet stands for, in which each byte is a printable character; false if
-/// it has another character. Source: bytes_to_unicode in encoder.py of GPT-2.
+/// The bytes that a text of GPT-2's alphabet stands for, in which each byte is a printable character; false
+/// if it has another character. Source: bytes_to_unicode in encoder.py of GPT-2.
 [[nodiscard]] inline bool from_byte_alphabet(std::string_view text, std::string& bytes) {
   static constexpr auto alphabet = [] {
     std::array<std::int16_t, 324> made{};
@@ -139,10 +139,12 @@ class tokenizer_json {
     if (!type.is_string()) refuse_tokenizer(place, "has no \"type\"");
     return type.get<std::string>();
   }
-  [[nodiscard]] static bool flag(const json_value& object, const char* name, bool otherwise, place_name place) {
+  [[nodiscard]] static bool flag(const json_value& object, const char* name, bool otherwise,
+                                 place_name place) {
     const json_value& value = member(object, name);
     if (value.is_null()) return otherwise;
-    if (!value.is_boolean()) refuse_tokenizer(place, text({"has \"", name, "\", which is not true or false"}));
+    if (!value.is_boolean())
+      refuse_tokenizer(place, text({"has \"", name, "\", which is not true or false"}));
     return value.get<bool>();
   }
   [[nodiscard]] static const std::string& words(const json_value& value, std::string_view place) {
@@ -170,8 +172,7 @@ class tokenizer_json {
 
   void model(const json_value& value) {
     const json_value& type = member(value, "type");
-    if (type.is_string() && type != "BPE")
-      refuse_feature("model", text({"a ", words(type, "model.type")}));
+    if (type.is_string() && type != "BPE") refuse_feature("model", text({"a ", words(type, "model.type")}));
     for (const char* const affix : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (const json_value& set = member(value, affix); set.is_string() && set != "")
         refuse_feature("model", text({"one with ", affix}));
@@ -308,8 +309,9 @@ class tokenizer_json {
     if (!model.texts.has(token.id))
       model.texts.set(token.id, token.text);
     else if (model.texts[token.id] != token.text)
-      throw error(errc::format, {"the added token ", quoted(bytes_of(token.text), 40), " has the id ", token.id,
-                                 ", which is that of ", quoted(bytes_of(model.texts[token.id]), 40)});
+      throw error(errc::format,
+                  {"the added token ", quoted(bytes_of(token.text), 40), " has the id ", token.id,
+                   ", which is that of ", quoted(bytes_of(model.texts[token.id]), 40)});
   }
 
  private:
@@ -318,8 +320,9 @@ class tokenizer_json {
 };
 
 /// Reads GPT-2's vocabulary, a JSON object of ids by token, and its merges, a line each.
-[[nodiscard]] inline bpe_model read_vocabulary(std::string_view vocabulary, const std::string& vocabulary_path,
-                                               std::string_view merges, const std::string& merges_path) {
+[[nodiscard]] inline bpe_model read_vocabulary(std::string_view vocabulary,
+                                               const std::string& vocabulary_path, std::string_view merges,
+                                               const std::string& merges_path) {
   bpe_model_maker maker;
   in_file(vocabulary_path, [&] {
     no_scratch none;
@@ -360,7 +363,10 @@ class tokenizer_json {
   if (text.size() % 4 != 0) return false;
   for (std::size_t i = 0; i < text.size(); i += 4) {
     const std::string_view four = text.substr(i, 4);
-    const std::size_t padding = i + 4 < text.size() ? 0 : four.ends_with("==") ? 2 : four.ends_with('=') ? 1 : 0;
+    const std::size_t padding = i + 4 < text.size()    ? 0
+                                : four.ends_with("==") ? 2
+                                : four.ends_with('=')  ? 1
+                                                       : 0;
     std::uint32_t bits = 0;
     for (std::size_t k = 0; k < 4; ++k) {
       const std::size_t digit = k < 4 - padding ? digits.find(four[k]) : 0;
@@ -388,8 +394,10 @@ class tokenizer_json {
       std::uint64_t rank = 0;
       const std::string_view digits = line.substr(std::min(space + 1, line.size()));
       for (const char digit : digits)
-        rank = digit < '0' || digit > '9' || rank >= most_tokens ? most_tokens : 10 * rank + (digit - '0' + 0u);
-      if (!from_base64(line.substr(0, space), bytes) || bytes.empty() || digits.empty() || rank >= most_tokens)
+        rank =
+            digit < '0' || digit > '9' || rank >= most_tokens ? most_tokens : 10 * rank + (digit - '0' + 0u);
+      if (!from_base64(line.substr(0, space), bytes) || bytes.empty() || digits.empty() ||
+          rank >= most_tokens)
         refuse("a line of ranks is not a token in base64 and its rank; is this a file of tiktoken?");
       const auto id = static_cast<std::uint32_t>(rank);
       if (made.texts.has(id)) refuse("a rank is there twice");
