@@ -48,7 +48,7 @@ const bool has_files = [] {
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
   write_file("corpus.txt", "a dog\n");
   for (const auto& [from, to] :
-       {std::pair("gpt.json", "tokenizer.json"), std::pair("unigram.model", "tokenizer.model")})
+       {std::pair("gpt.tokenizer", "tokenizer.json"), std::pair("unigram.model", "tokenizer.model")})
     std::filesystem::copy_file(penstock_test::fixture("tokenizers") / from, to,
                                std::filesystem::copy_options::overwrite_existing);
   write_file("reviews.jsonl", "{\"text\": \"a dog\", \"label\": 7}\n");

@@ -126,5 +126,5 @@ TEST_CASE("codec/sentencepiece: a large model that its library trains, every cha
   // differently.
   for (const auto& one : penstock_test::token_cases(dir.path()))
     penstock_test::check_tokens(tokenizer_of(dir.path(), one), dir.path(), one, texts,
-                                one.file == "unigram.model");
+                                one.file == "unigram.model" ? 20 : 0);
 }

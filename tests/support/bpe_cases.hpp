@@ -33,7 +33,7 @@ template <class Token = std::uint32_t>
       .add_special_tokens = one.has("around")};
   if (one.kind == "json") return tokenizer::from_file(file, options);
   if (one.kind == "gpt2")
-    return tokenizer::from_files(file, (folder / "merges.txt").string(), {{"<|endoftext|>", 0}}, options);
+    return tokenizer::from_files(file, (folder / "merges.bpe").string(), {{"<|endoftext|>", 0}}, options);
   REQUIRE(one.kind == "tiktoken");
   const auto end = static_cast<std::uint32_t>(std::stoul(one.words.at(1)));
   return tokenizer::from_tiktoken(file, pattern_named(one.words.at(0)), {{"<|endoftext|>", end}}, options);

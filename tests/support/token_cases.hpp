@@ -39,7 +39,7 @@ struct token_case {
 }
 [[nodiscard]] inline std::vector<token_case> token_cases(const std::filesystem::path& folder) {
   std::vector<token_case> all;
-  for (const std::string& line : lines_of_file(folder / "cases")) {
+  for (const std::string& line : lines_of_file(folder / "cases.list")) {
     std::istringstream in(line);
     token_case& one = all.emplace_back();
     in >> one.name >> one.kind >> one.file;
@@ -50,7 +50,7 @@ struct token_case {
 /// The texts of a folder.
 [[nodiscard]] inline std::vector<std::string> token_texts(const std::filesystem::path& folder) {
   std::vector<std::string> all;
-  for (const std::string& line : lines_of_file(folder / "texts")) {
+  for (const std::string& line : lines_of_file(folder / "texts.hex")) {
     std::string& text = all.emplace_back();
     for (std::size_t i = 0; i + 1 < line.size(); i += 2)
       text += static_cast<char>(std::stoi(line.substr(i, 2), nullptr, 16));
@@ -58,18 +58,11 @@ struct token_case {
   return all;
 }
 
-/// Checks that a tokenizer makes the tokens of the other library of each text, with one scratch for all; with
-/// `any_order` perhaps in another order.
+/// Checks that a tokenizer makes the tokens of the other library of each text, with one scratch for all. As
+/// many as `ties` texts may have other tokens, of the same text.
 template <class Tokenizer>
 void check_tokens(const Tokenizer& tokenizer, const std::filesystem::path& folder, const token_case& one,
-                  const std::vector<std::string>& texts, bool any_order = false) {
-  const auto sorted = [](const std::string& tokens) {
-    std::istringstream in(tokens);
-    std::vector<std::string> all;
-    for (std::string token; in >> token;) all.push_back(token);
-    std::ranges::sort(all);
-    return all;
-  };
+                  const std::vector<std::string>& texts, std::size_t ties = 0) {
   INFO(one.name);
   const std::vector<std::string> expected = lines_of_file(folder / (one.name + ".tokens"));
   REQUIRE(expected.size() == texts.size());
@@ -78,7 +71,16 @@ void check_tokens(const Tokenizer& tokenizer, const std::filesystem::path& folde
     std::string found;
     for (const auto token : tokenizer.decode(std::string_view(texts[i]), scratch))
       found.append(found.empty() ? "" : " ").append(std::to_string(token));
-    if (found == expected[i] || (any_order && sorted(found) == sorted(expected[i]))) continue;
+    if (found == expected[i]) continue;
+    if (ties != 0) {
+      std::vector<typename Tokenizer::token_type> its;
+      std::istringstream in(expected[i]);
+      for (typename Tokenizer::token_type token; in >> token;) its.push_back(token);
+      if (tokenizer.decode(its) == tokenizer.decode(tokenizer.encode(texts[i]))) {
+        --ties;
+        continue;
+      }
+    }
     const std::size_t differ =
         static_cast<std::size_t>(std::ranges::mismatch(found, expected[i]).in1 - found.begin());
     const std::size_t from = differ < 40 ? 0 : differ - 40;

@@ -9,8 +9,9 @@
                                                        may be used
     token_peers.py fixtures FOLDER                     both with small tokenizers and few texts: tests/data/tokenizers
 
-FOLDER/texts has a text in each line, as hexadecimal digits; FOLDER/cases a tokenizer in each line: its name, its kind (json,
-gpt2, tiktoken or sentencepiece), its file, and words that say how it is asked; FOLDER/NAME.tokens the tokens of each text."""
+FOLDER/texts.hex has a text in each line, as hexadecimal digits; FOLDER/cases.list a tokenizer in each line: its name, its
+kind (json, gpt2, tiktoken or sentencepiece), its file, and words that say how it is asked; FOLDER/NAME.tokens the tokens of
+each text. What others call tokenizer.json is NAME.tokenizer here, and merges.txt merges.bpe."""
 
 import base64
 import json
@@ -23,9 +24,12 @@ import unicodedata
 os.environ.update(TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-SMALL_TEXT = """In the beginning there was a loader, and the loader was slow. It's what we'll measure: 2048 rows, 4096 tokens.
-for i in range(10):\n    print(f"{i:>4}", end="\\t")  # comments\n\n\n\tif (x != y) { return a[i] + b->c; }\n
-Die Straße ist naß; où est la bibliothèque ? ¿Dónde está? Привет, мир! Γειά σου Κόσμε. 你好，世界。こんにちは世界 안녕하세요 세계 """
+SMALL_TEXT = ("In the beginning there was a loader, and the loader was slow. It's what we'll measure: 2048 rows, 40"
+              "96 tokens.\nfor i in range(10):\n    print(f\"{i:>4}\", end=\"\\t\")  # comments\n\n\n\tif (x != y) "
+              "{ return a[i] + b->c; }\n\nDie Stra\u00dfe ist na\u00df; o\u00f9 est la biblioth\u00e8que ? \u00bfD"
+              "\u00f3nde est\u00e1? \u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440! \u0393\u03b5\u03b9"
+              "\u03ac \u03c3\u03bf\u03c5 \u039a\u03cc\u03c3\u03bc\u03b5. \u4f60\u597d\uff0c\u4e16\u754c\u3002\u3053"
+              "\u3093\u306b\u3061\u306f\u4e16\u754c \uc548\ub155\ud558\uc138\uc694 \uc138\uacc4 ")
 
 
 def peers():
@@ -47,7 +51,8 @@ def texts(assigned, seed, count, long):
              [0x1C5, 0x2B0, 0x5D0, 0xAA, 0x41, 0x61, 0x2F, 0x20, 0x301], range(0xE000, 0xE010), [0x10FFFD, 0xFFFD, 0xFEFF]]
     all_of = ["", " ", "  ", "\n", "\r\n\r\n x", " \n \n  x ", "\u180e a\u180eb", "x  y   z    ", "I'LL i'Ve can'T won't 's's",
               "1234567 12 3.14159 1,000,000", "<|endoftext|>", "a<|endoftext|>b", "<|endoftext|><|endoftext|> <|endoftext",
-              "a <mask> b<mask>  c\u3000<mask>\n d", "<s></s>", "naïve café", "e\u0301 é", "\x00\x01\x7f", "a" * 100, "ab" * 60,
+              "a <mask> b<mask>  c\u3000<mask>\n d", "<s></s>", "na\u00efve caf\u00e9", "e\u0301 \u00e9", "\x00\x01\x7f",
+              "a" * 100, "ab" * 60,
               " " * 70 + "x", "\u4e00" * 50, "def f(x):\n        return x  # \u03bb\n", "https://example.org/a?b=c&d=%20#e"]
     for begin in range(0, len(known), 61):
         all_of.append("".join(known[begin:begin + 61]))
@@ -76,7 +81,7 @@ class Writer:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cases = []
         self.tokenizers, self.tiktoken, self.sentencepiece = peers()
-        (self.folder / "texts").write_text("".join(one.encode().hex() + "\n" for one in all_of))
+        (self.folder / "texts.hex").write_text("".join(one.encode().hex() + "\n" for one in all_of))
 
     def case(self, name, kind, file, encode, *words):
         self.cases.append(" ".join((name, kind, file) + words) + "\n")
@@ -93,7 +98,7 @@ class Writer:
         return made
 
     def json(self, name, made, *words):
-        file = f"{name.split('_')[0]}.json"
+        file = f"{name.split('_')[0]}.tokenizer"
         made.save(str(self.folder / file))
         made = self.tokenizers.Tokenizer.from_file(str(self.folder / file))
         if "ordinary" in words:
@@ -109,11 +114,11 @@ class Writer:
         self.json("gpt", gpt)
         self.json("gpt_ordinary", gpt, "ordinary")
         vocabulary = gpt.get_vocab()
-        (self.folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+        (self.folder / "vocab.bpe").write_text(json.dumps(vocabulary), encoding="utf-8")
         merges = json.loads(gpt.to_str())["model"]["merges"]
-        (self.folder / "merges.txt").write_text("#version: 0.2\n" + "".join(" ".join(one) + "\n" for one in merges),
+        (self.folder / "merges.bpe").write_text("#version: 0.2\n" + "".join(" ".join(one) + "\n" for one in merges),
                                                 encoding="utf-8")
-        self.case("gpt_files", "gpt2", "vocab.json", lambda one: gpt.encode(one).ids)
+        self.case("gpt_files", "gpt2", "vocab.bpe", lambda one: gpt.encode(one).ids)
 
         llama = self.train(pre.Sequence([pre.Split(regex(LLAMA3), "isolated"), bytes_alone]), larger,
                            ("<s>", "</s>", "<|endoftext|>"), ignore_merges=True)
@@ -192,7 +197,7 @@ class Writer:
             self.ranks(*self.hugging_face())
         if "sentencepiece" in kinds:
             self.models()
-        (self.folder / "cases").write_text("".join(self.cases))
+        (self.folder / "cases.list").write_text("".join(self.cases))
 
 
 def main():

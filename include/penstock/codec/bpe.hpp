@@ -22,15 +22,17 @@ inline constexpr std::string_view gpt2 =
 inline constexpr std::string_view r50k = gpt2;
 inline constexpr std::string_view p50k = gpt2;
 inline constexpr std::string_view cl100k =
-    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|)"
-    R"(\s+(?!\S)|\s)";
+    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|)"
+    R"(\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
 inline constexpr std::string_view o200k =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
     R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view llama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)"
-    R"(\s+(?!\S)|\s+)";
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 }  // namespace token_patterns
 
 /// A special token of a vocabulary: {"<|endoftext|>", 50256}.
@@ -76,6 +78,7 @@ class bpe_as {
                 "std::int32_t or std::int64_t");
 
  public:
+  using token_type = Token;
   static constexpr std::string_view codec_name = "bpe";
   using scratch = detail::bpe_worker;
 
@@ -154,7 +157,7 @@ class bpe_as {
     }
     return made;
   }
-  /// The id of a token, given by its bytes: " the" and not "Ġthe".
+  /// The id of a token, given by its bytes: " the" and not "\u0120the".
   [[nodiscard]] std::optional<Token> token_to_id(std::string_view token) const {
     if (!tokenizer_) return std::nullopt;
     for (const detail::added_tokens* const added : {&tokenizer_->first, &tokenizer_->second})

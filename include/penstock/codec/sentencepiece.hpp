@@ -53,6 +53,7 @@ class sentencepiece_as {
                 "std::uint16_t, std::int32_t or std::int64_t");
 
  public:
+  using token_type = Token;
   static constexpr std::string_view codec_name = "sentencepiece";
   using scratch = sentencepiece_scratch;
 

@@ -7,10 +7,14 @@
 
 #include <penstock/core/bytes.hpp>
 
-#ifndef PCRE2_CODE_UNIT_WIDTH
-#define PCRE2_CODE_UNIT_WIDTH 8
-#endif
+// pcre2.h wants to be told a width; the names that are used here have theirs.
+#ifdef PCRE2_CODE_UNIT_WIDTH
 #include <pcre2.h>
+#else
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#undef PCRE2_CODE_UNIT_WIDTH
+#endif
 
 #include <memory>
 #include <new>
