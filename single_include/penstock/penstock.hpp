@@ -45756,6 +45756,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
 
  public:
   using accepts_call = void;
+  using makes_fields = void;
   struct scratch {
     buffer tokens, mask, begin, end;
   };
@@ -45912,6 +45913,7 @@ template <token_value T, class F>
 class join_turns_operation {
  public:
   using accepts_call = void;
+  using makes_fields = void;
   using scratch = token_turns<T>;
 
   explicit constexpr join_turns_operation(F function) : function_(std::move(function)) {}
@@ -46023,6 +46025,7 @@ template <class Tokens, class Labels, class Label, class Words, detail::word_mar
 class mask_tokens_operation {
  public:
   using accepts_call = void;
+  using makes_fields = void;
   struct scratch {
     buffer tokens, labels;
   };
@@ -46234,6 +46237,7 @@ template <class Tokens, class Inputs, class Targets>
 class span_corruption_operation {
  public:
   using accepts_call = void;
+  using makes_fields = void;
   struct scratch {
     buffer inputs, targets, cuts;
   };
@@ -67256,6 +67260,11 @@ struct chain_check<V, F, Rest...> {
   static constexpr std::uint64_t streams = streams_of<F, V>() + rest::streams;
 };
 
+/// Whether a function makes a record of several fields, and so has no place in a field. It says so with a
+/// member alias `makes_fields`.
+template <class F>
+inline constexpr bool makes_fields = requires { typename F::makes_fields; };
+
 }  // namespace detail
 
 /// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
@@ -67309,6 +67318,10 @@ class function_chain {
 
   [[no_unique_address]] std::tuple<Fs...> functions_;
 };
+
+template <class... Fs>
+inline constexpr bool detail::makes_fields<function_chain<Fs...>> =
+    detail::makes_fields<std::tuple_element_t<sizeof...(Fs) - 1, std::tuple<Fs...>>>;
 
 }  // namespace penstock::inline v0_1
 
@@ -67397,6 +67410,18 @@ struct role_parts<Role, Fs...> {
 // ---- penstock/stage/map.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct fields_in_a_field : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: this function makes several fields and takes the whole sample; write "
+                  "map(mask_tokens<\"tokens\">(...)), and not map<\"tokens\">(mask_tokens(...))");
+  }
+};
+
+}  // namespace mistakes
 
 /// Replaces each sample with the result of a function. Made by `map(f)`.
 ///
@@ -67498,6 +67523,8 @@ struct map_field_stage {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
       return detail::missing_field_in<element>{};
+    else if constexpr (detail::makes_fields<F>)
+      return mistakes::fields_in_a_field{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }
@@ -68234,6 +68261,8 @@ struct map_fields_stage<light_tuple<Fields...>, Fs...> {
       return mistakes::field_twice{};
     else if constexpr (sizeof...(Fs) == 0)
       return mistakes::map_without_function{};
+    else if constexpr (detail::makes_fields<function_chain<Fs...>>)
+      return mistakes::fields_in_a_field{};
     else if constexpr (has_roles && !(std::is_same_v<typename field_at<0>::role, changed_field> &&
                                       detail::sized_image<first_of<element>>))
       return mistakes::places_without_image{};

@@ -89,6 +89,7 @@ class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
 
  public:
   using accepts_call = void;
+  using makes_fields = void;
   struct scratch {
     buffer tokens, mask, begin, end;
   };

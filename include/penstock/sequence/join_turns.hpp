@@ -50,6 +50,7 @@ template <token_value T, class F>
 class join_turns_operation {
  public:
   using accepts_call = void;
+  using makes_fields = void;
   using scratch = token_turns<T>;
 
   explicit constexpr join_turns_operation(F function) : function_(std::move(function)) {}

@@ -78,6 +78,7 @@ template <class Tokens, class Labels, class Label, class Words, detail::word_mar
 class mask_tokens_operation {
  public:
   using accepts_call = void;
+  using makes_fields = void;
   struct scratch {
     buffer tokens, labels;
   };

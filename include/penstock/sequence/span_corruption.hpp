@@ -60,6 +60,7 @@ template <class Tokens, class Inputs, class Targets>
 class span_corruption_operation {
  public:
   using accepts_call = void;
+  using makes_fields = void;
   struct scratch {
     buffer inputs, targets, cuts;
   };
