@@ -20,9 +20,12 @@ namespace penstock::inline v0_1 {
 ///   at(step)         this rank's slots in the step: a `step_view`. Throws if the step cannot be made
 ///   check()          optional: throws what `at` would throw for some step
 ///   list(step, v)    optional, see `listing_cut`
+///   elastic()        optional, for a `listing_cut`: whether `before(s)` alone determines which samples the
+///                    steps before s have, whatever the number of ranks
 ///
 /// Without `list`, steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
-/// state after `before(s)` positions resumes at step s, whatever the number of ranks.
+/// state after `before(s)` positions resumes at step s, whatever the number of ranks. So it does with `list`
+/// if the cut is elastic.
 template <class C>
 concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t step) {
   { c.steps() } -> std::same_as<std::uint64_t>;
@@ -61,6 +64,7 @@ struct cut_input {
   std::uint64_t rank = 0;     ///< this rank
   std::uint64_t dataset = 0;  ///< fingerprint of the data
   std::uint64_t samples = 0;  ///< of the source
+  std::uint64_t seed = 0;     ///< of the plan
 };
 
 /// A rule by which `batch_by` cuts: makes a `step_cut` from the orders of the samples, an `order_chain`.
@@ -95,6 +99,8 @@ class any_epoch_cut {
   void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
     called_->list(owner_.get(), step, into);
   }
+  /// Whether a state resumes on another number of ranks: see `epoch_cut`.
+  [[nodiscard]] bool elastic() const { return called_->elastic(owner_.get()); }
 
  private:
   struct functions {
@@ -104,6 +110,7 @@ class any_epoch_cut {
     step_view (*at)(const void*, std::uint64_t);
     void (*check)(const void*);
     void (*list)(const void*, std::uint64_t, std::vector<std::uint64_t>&);
+    bool (*elastic)(const void*);
   };
   template <class C>
   static const C& of(const void* made) noexcept {
@@ -128,7 +135,14 @@ class any_epoch_cut {
           [](const void* c) {
             if constexpr (requires { of<C>(c).check(); }) of<C>(c).check();
           },
-      .list = list_of<C>()};
+      .list = list_of<C>(),
+      .elastic =
+          [](const void* c) {
+            if constexpr (requires { of<C>(c).elastic(); })
+              return of<C>(c).elastic();
+            else
+              return list_of<C>() == nullptr;
+          }};
 
   const functions* called_ = nullptr;
   shared<const void> owner_;

@@ -106,7 +106,8 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
       made.uneven = any_step_cut(batch.cut_of(orders, cut_input{.world = share.size,
                                                                 .rank = share.rank,
                                                                 .dataset = p.source().fingerprint(),
-                                                                .samples = p.source().size()}));
+                                                                .samples = p.source().size(),
+                                                                .seed = *options_of(p).seed}));
     } else {
       made.mine = {.size = orders.size(),
                    .global = batch.global_size(share.size),

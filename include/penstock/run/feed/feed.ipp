@@ -126,7 +126,7 @@ PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
 PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
   if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
   const any_epoch_cut there = facts_.uneven.bind(s.epoch);
-  if (s.world == facts_.mine.world || there.lists()) {
+  if (s.world == facts_.mine.world || !there.elastic()) {
     const bool same = s.world == facts_.mine.world && s.step <= there.steps();
     return same && there.before(s.step) == s.ordinal ? std::optional(s.step) : std::nullopt;
   }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/order/detail/arithmetic.hpp>
+
+#include <bit>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The buckets of `bucket_by`: their upper edges, or how many there are.
+///
+/// A length belongs to the first bucket whose edge is not below it, and to the last bucket, which has no edge,
+/// if all are: n edges make n + 1 buckets. A number of buckets alone means edges between which the samples
+/// have equally many tokens, found from their lengths; if many lengths are equal, there may be fewer.
+///
+/// Throws `error(errc::argument)` for no bucket or more than 255, and for edges that do not ascend.
+class bucket_edges {
+ public:
+  /// So many buckets.
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  bucket_edges(T buckets)  // NOLINT(google-explicit-constructor): arguments convert implicitly
+      : wanted_(checked_buckets(any_count(buckets).of("bucket_by"))) {}
+  bucket_edges(std::initializer_list<std::uint64_t> edges)  // NOLINT(google-explicit-constructor)
+      : bucket_edges(std::vector<std::uint64_t>(edges)) {}
+  bucket_edges(std::vector<std::uint64_t> edges);  // NOLINT(google-explicit-constructor)
+
+  /// How many buckets are wanted; 0 if the edges are given.
+  [[nodiscard]] std::uint64_t wanted() const noexcept { return wanted_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& edges() const noexcept { return edges_; }
+  /// In words: "30 buckets", or "edges 128, 256, 512".
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  [[nodiscard]] static std::uint64_t checked_buckets(std::uint64_t buckets);
+
+  std::uint64_t wanted_ = 0;
+  std::vector<std::uint64_t> edges_;
+};
+
+namespace detail {
+
+/// Finds the bucket of a length.
+class bucket_table {
+ public:
+  explicit bucket_table(const std::vector<std::uint64_t>& edges);
+
+  [[nodiscard]] std::uint64_t buckets() const noexcept { return starts_.size(); }
+  [[nodiscard]] std::uint8_t bucket(std::uint64_t length) const noexcept {
+    return static_cast<std::uint8_t>(last_not_above(starts_.data(), starts_.size(), length));
+  }
+  /// The upper edges of all buckets but the last.
+  [[nodiscard]] std::vector<std::uint64_t> edges() const;
+
+ private:
+  std::vector<std::uint64_t> starts_;  // the smallest length of each bucket
+};
+
+/// Sums of lengths, from which edges are found. Lengths below 8192 are counted one by one, longer ones in
+/// cells of less than 1/4096 of a length: 2 MB, whatever their number.
+class length_sums {
+ public:
+  length_sums() : sums_(cells) {}
+
+  void add(std::uint64_t length) noexcept { sums_[cell_of(length)] += static_cast<double>(length); }
+  /// The edges of so many buckets of equal sums.
+  [[nodiscard]] std::vector<std::uint64_t> edges(std::uint64_t buckets) const;
+
+ private:
+  static constexpr std::uint32_t bits = 12;
+  static constexpr std::size_t cells = (std::size_t{64} - bits + 1) << bits;
+
+  [[nodiscard]] static std::size_t cell_of(std::uint64_t length) noexcept {
+    const std::size_t shift = length >> (bits + 1) == 0 ? 0 : detail::to_size(std::bit_width(length)) - bits - 1;
+    return (shift << bits) + detail::to_size(length >> shift);
+  }
+  /// The longest length of a cell.
+  [[nodiscard]] static std::uint64_t longest_of(std::size_t cell) noexcept;
+
+  std::vector<double> sums_;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/bucket_edges.ipp>
+#endif
