@@ -133,12 +133,13 @@ class size_keys {
 
 }  // namespace detail
 
-/// The rule of `bucket_by`; makes a `bucket_cut`.
-template <class Keys>
+/// The rule of `bucket_by`, or, with limits over all ranks, of `global_bucket_by`; makes a `bucket_cut`.
+template <class Keys, bool Global = false>
 struct bucket_rule {
+  static constexpr bool global = Global;
+
   Keys keys;
   bucket_options options;
-  bool global = false;         ///< the limits are over all ranks
   tail at_end = tail::keep;
   std::uint64_t multiple = 1;  ///< of which padded lengths are one
 

@@ -59,7 +59,8 @@ struct bucket_by_without_numbers : about_expression {
 /// are values, 2^20 of them if `length` is a function. A byte per position and 16 per step; the sample path is
 /// that of `batch`. Epochs may have different numbers of steps, so `take`, `skip`, `repeat` and `steps(n)`
 /// cannot follow it.
-/// Kind: batch. Keeps all five guarantees, `elastic` as said above. The library cannot see what `length`
+/// Kind: batch. Keeps all five guarantees; of `bucket_by`, as of `batch(n)`, `elastic` means that any rank's
+/// state serves all ranks. The library cannot see what `length`
 /// computes; a state therefore also records how many samples it stands after, and is refused if no step starts
 /// there.
 /// Bad samples: a substitute of `bad_samples::replace` may be of another bucket, and the batch may then exceed
@@ -81,6 +82,7 @@ struct bucket_by_without_numbers : about_expression {
 template <class Rule, class... Policies>
 struct bucket_by_stage : detail::cutting_by_rule<Rule, Policies...> {
   static constexpr std::string_view stage_name = "bucket_by";
+  static constexpr bool varies_by_epoch = true;  // the order of steps
 
   void fingerprint(auto& h) const {
     h.add(stage_name);
@@ -108,20 +110,20 @@ template <class Sizes, class Buckets>
 concept sized_by = (sample_values<Sizes> || std::invocable<const Sizes&, std::uint64_t>)&&  //
     bucketing<Buckets, decltype(size_from(std::declval<const Sizes&>()))>;
 
-template <class Keys, class... Options>
-[[nodiscard]] auto build_bucket_by(Keys keys, const bucket_options& limits, bool global, Options... options) {
+template <bool Global, class Keys, class... Options>
+[[nodiscard]] auto build_bucket_by(Keys keys, const bucket_options& limits, Options... options) {
   check_batch_options<Options...>();
   return build_batch(
-      batch_by_builder<bucket_by_stage, bucket_rule<Keys>>{{std::move(keys), limits, global}}, options...);
+      batch_by_builder<bucket_by_stage, bucket_rule<Keys, Global>>{{std::move(keys), limits}}, options...);
 }
-template <class Length, class... Options>
+template <bool Global, class Length, class... Options>
 [[nodiscard]] auto bucket_by_length(Length length, bucket_edges buckets, const bucket_options& limits,
-                                    bool global, Options... options) {
+                                    Options... options) {
   static_assert(gives_costs<Length>(),
                 "penstock: bucket_by's length is a function that can be called when const with the number of "
                 "a sample, a std::uint64_t, or values for every sample, and returns an unsigned number");
-  return build_bucket_by(length_keys<Length>({std::move(length)}, std::move(buckets)), limits, global,
-                         options...);
+  return build_bucket_by<Global>(length_keys<Length>({std::move(length)}, std::move(buckets)), limits,
+                                 options...);
 }
 
 }  // namespace detail
@@ -130,28 +132,28 @@ template <class Length, class... Options>
 template <class Length, class... Options>
 [[nodiscard]] auto bucket_by(Length length, bucket_edges buckets, const bucket_options& limits,
                              Options... options) {
-  return detail::bucket_by_length(std::move(length), std::move(buckets), limits, false, options...);
+  return detail::bucket_by_length<false>(std::move(length), std::move(buckets), limits, options...);
 }
 /// By the sizes of samples.
 template <class Sizes, class Buckets, class... Options>
   requires detail::sized_by<Sizes, Buckets>
 [[nodiscard]] auto bucket_by(Sizes sizes, Buckets buckets, const bucket_options& limits, Options... options) {
-  return detail::build_bucket_by(detail::size_keys<Sizes, Buckets>({std::move(sizes)}, std::move(buckets)),
-                                 limits, false, options...);
+  return detail::build_bucket_by<false>(
+      detail::size_keys<Sizes, Buckets>({std::move(sizes)}, std::move(buckets)), limits, options...);
 }
 
 /// As `bucket_by`, with limits over all ranks, on any number of which the steps are the same.
 template <class Length, class... Options>
 [[nodiscard]] auto global_bucket_by(Length length, bucket_edges buckets, const bucket_options& limits,
                                     Options... options) {
-  return detail::bucket_by_length(std::move(length), std::move(buckets), limits, true, options...);
+  return detail::bucket_by_length<true>(std::move(length), std::move(buckets), limits, options...);
 }
 template <class Sizes, class Buckets, class... Options>
   requires detail::sized_by<Sizes, Buckets>
 [[nodiscard]] auto global_bucket_by(Sizes sizes, Buckets buckets, const bucket_options& limits,
                                     Options... options) {
-  return detail::build_bucket_by(detail::size_keys<Sizes, Buckets>({std::move(sizes)}, std::move(buckets)),
-                                 limits, true, options...);
+  return detail::build_bucket_by<true>(
+      detail::size_keys<Sizes, Buckets>({std::move(sizes)}, std::move(buckets)), limits, options...);
 }
 
 }  // namespace penstock::inline v0_1
