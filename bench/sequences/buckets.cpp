@@ -114,7 +114,9 @@ int main(int argc, char** argv) {
   write("texts", texts);
   write("uniform", even);
   padding("42a texts, 30 buckets", texts, 30);
+  padding("42a texts, 30 buckets of least padding", texts, ps::least_padding(30));
   padding("42b uniform, 30 buckets", even, 30);
+  padding("42b uniform, 30 buckets of least padding", even, ps::least_padding(30));
   padding("42c texts, edges 64 to 2048", texts, {64, 128, 256, 512, 1024, 2048});
   opening(like_texts(1'000'000));
 }

@@ -17,7 +17,8 @@ namespace penstock::inline v0_1 {
 ///
 /// A length belongs to the first bucket whose edge is not below it, and to the last bucket, which has no edge,
 /// if all are: n edges make n + 1 buckets. A number of buckets alone means edges between which the samples
-/// have equally many tokens, found from their lengths; if many lengths are equal, there may be fewer.
+/// have equally many tokens, found from their lengths, as Lhotse does; `least_padding(n)` means those with
+/// the least padding. If many lengths are equal, there may be fewer.
 ///
 /// Throws `error(errc::argument)` for no bucket or more than 255, and for edges that do not ascend.
 class bucket_edges {
@@ -33,6 +34,8 @@ class bucket_edges {
 
   /// How many buckets are wanted; 0 if the edges are given.
   [[nodiscard]] std::uint64_t wanted() const noexcept { return wanted_; }
+  /// Whether they are those with the least padding.
+  [[nodiscard]] bool with_least_padding() const noexcept { return least_; }
   [[nodiscard]] const std::vector<std::uint64_t>& edges() const noexcept { return edges_; }
   /// In words: "30 buckets", or "edges 128, 256, 512".
   [[nodiscard]] std::string describe() const;
@@ -40,9 +43,22 @@ class bucket_edges {
  private:
   [[nodiscard]] static std::uint64_t checked_buckets(std::uint64_t buckets);
 
+  friend bucket_edges least_padding(any_count buckets);
+
   std::uint64_t wanted_ = 0;
+  bool least_ = false;
   std::vector<std::uint64_t> edges_;
 };
+
+/// So many buckets for `bucket_by`, with the edges at which the samples need the least padding if each is
+/// padded to its bucket's edge. Buckets then differ in how many steps they have.
+///
+///     auto loader = texts | shuffle(seed(7)) | bucket_by(length, least_padding(30), {.max_tokens = 16'384});
+[[nodiscard]] inline bucket_edges least_padding(any_count buckets) {
+  bucket_edges made(buckets.of("least_padding"));
+  made.least_ = true;
+  return made;
+}
 
 namespace detail {
 
@@ -62,28 +78,43 @@ class bucket_table {
   std::vector<std::uint64_t> starts_;  // the smallest length of each bucket
 };
 
-/// Sums of lengths, from which edges are found. Lengths below 8192 are counted one by one, longer ones in
-/// cells of less than 1/4096 of a length: 2 MB, whatever their number.
-class length_sums {
+/// How many lengths there are of each, from which edges are found. Lengths below 8192 are counted one by one,
+/// longer ones in cells of less than 1/4096 of a length: 4 MB, whatever their number.
+class length_counts {
  public:
-  length_sums() : sums_(cells) {}
+  length_counts() : cells_(cell_count) {}
 
-  void add(std::uint64_t length) noexcept { sums_[cell_of(length)] += static_cast<double>(length); }
-  /// The edges of so many buckets of equal sums.
-  [[nodiscard]] std::vector<std::uint64_t> edges(std::uint64_t buckets) const;
+  void add(std::uint64_t length) noexcept {
+    cell& counted = cells_[cell_of(length)];
+    counted.count += 1;
+    counted.sum += static_cast<double>(length);
+  }
+  [[nodiscard]] std::vector<std::uint64_t> edges(const bucket_edges& wanted) const {
+    return wanted.with_least_padding() ? least_padding(wanted.wanted()) : equal_sums(wanted.wanted());
+  }
 
  private:
+  struct cell {
+    double count = 0, sum = 0;
+  };
   static constexpr std::uint32_t bits = 12;
-  static constexpr std::size_t cells = (std::size_t{64} - bits + 1) << bits;
+  static constexpr std::size_t cell_count = (std::size_t{64} - bits + 1) << bits;
 
   [[nodiscard]] static std::size_t cell_of(std::uint64_t length) noexcept {
-    const std::size_t shift = length >> (bits + 1) == 0 ? 0 : detail::to_size(std::bit_width(length)) - bits - 1;
+    const std::size_t shift =
+        length >> (bits + 1) == 0 ? 0 : detail::to_size(std::bit_width(length)) - bits - 1;
     return (shift << bits) + detail::to_size(length >> shift);
   }
   /// The longest length of a cell.
   [[nodiscard]] static std::uint64_t longest_of(std::size_t cell) noexcept;
+  [[nodiscard]] double total() const noexcept;
+  [[nodiscard]] std::vector<std::uint64_t> equal_sums(std::uint64_t buckets) const;
+  /// Considers about 1,000 edges: enough that more would hardly change the padding. Lengths between two of
+  /// them stay together, so the cost of buckets is a Monge array, and the best edges of one more bucket are
+  /// found by divide and conquer.
+  [[nodiscard]] std::vector<std::uint64_t> least_padding(std::uint64_t buckets) const;
 
-  std::vector<double> sums_;
+  std::vector<cell> cells_;
 };
 
 }  // namespace detail

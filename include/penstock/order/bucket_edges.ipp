@@ -5,7 +5,8 @@
 
 #include <penstock/core/message.hpp>
 
-#include <numeric>
+#include <algorithm>
+#include <limits>
 
 namespace penstock::inline v0_1 {
 
@@ -33,7 +34,8 @@ PENSTOCK_INLINE bucket_edges::bucket_edges(std::vector<std::uint64_t> edges) : e
 }
 
 PENSTOCK_INLINE std::string bucket_edges::describe() const {
-  if (wanted_ != 0) return detail::text({wanted_, wanted_ == 1 ? " bucket" : " buckets"});
+  if (wanted_ != 0)
+    return detail::text({wanted_, wanted_ == 1 ? " bucket" : " buckets", least_ ? " of least padding" : ""});
   std::string words = edges_.size() == 1 ? "edge " : "edges ";
   for (std::size_t i = 0; i < edges_.size(); ++i)
     words += (i == 0 ? "" : ", ") + std::to_string(edges_[i]);
@@ -52,24 +54,99 @@ PENSTOCK_INLINE std::vector<std::uint64_t> bucket_table::edges() const {
   return upper;
 }
 
-PENSTOCK_INLINE std::uint64_t length_sums::longest_of(std::size_t cell) noexcept {
+PENSTOCK_INLINE std::uint64_t length_counts::longest_of(std::size_t cell) noexcept {
   const std::size_t shift = cell < std::size_t{2} << bits ? 0 : (cell >> bits) - 1;
   const std::uint64_t high = cell - (shift << bits);
   return ((high + 1) << shift) - 1;
 }
 
-PENSTOCK_INLINE std::vector<std::uint64_t> length_sums::edges(std::uint64_t buckets) const {
+PENSTOCK_INLINE double length_counts::total() const noexcept {
+  double sum = 0;
+  for (const cell& one : cells_) sum += one.sum;
+  return sum;
+}
+
+PENSTOCK_INLINE std::vector<std::uint64_t> length_counts::equal_sums(std::uint64_t buckets) const {
   std::vector<std::uint64_t> found;
-  const double total = std::accumulate(sums_.begin(), sums_.end(), 0.0);
+  const double all = total();
   double sum = 0, at_edge = 0;  // a cell may be more than a bucket's share; then the others divide the rest
-  for (std::size_t cell = 0; cell < sums_.size(); ++cell) {
-    if (sums_[cell] == 0) continue;
-    sum += sums_[cell];
-    if (found.size() + 1 == buckets || sum >= total) break;
-    if ((sum - at_edge) * static_cast<double>(buckets - found.size()) < total - at_edge) continue;
-    found.push_back(longest_of(cell));
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (cells_[i].sum == 0) continue;
+    sum += cells_[i].sum;
+    if (found.size() + 1 == buckets || sum >= all) break;
+    if ((sum - at_edge) * static_cast<double>(buckets - found.size()) < all - at_edge) continue;
+    found.push_back(longest_of(i));
     at_edge = sum;
   }
+  return found;
+}
+
+PENSTOCK_INLINE std::vector<std::uint64_t> length_counts::least_padding(std::uint64_t buckets) const {
+  struct candidate {
+    std::uint64_t edge;
+    double longest, count;  // the lengths up to it
+  };
+  std::vector<candidate> at{{0, 0, 0}};
+  const double part = total() / 1024;
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (cells_[i].count == 0) continue;
+    count += cells_[i].count;
+    sum += cells_[i].sum;
+    const std::uint64_t longest = longest_of(i);
+    const candidate here{longest, static_cast<double>(longest), count};
+    if (at.size() == 1 || sum >= part) {
+      at.push_back(here);
+      sum = 0;
+    } else {
+      at.back() = here;
+    }
+  }
+  const std::size_t n = at.size();
+  if (n <= 2) return {};
+  // slots[j]: the fewest slots for the lengths up to j in so many buckets; from[k][j]: where the last begins
+  std::vector<double> slots(n), fewer(n);
+  for (std::size_t j = 0; j < n; ++j) slots[j] = at[j].longest * at[j].count;
+  std::vector<std::vector<std::uint16_t>> from;
+  const auto best_from = [&](std::size_t j, std::size_t low, std::size_t high) {
+    std::size_t best = low;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = low; i <= std::min(high, j); ++i) {
+      const double here = fewer[i] + at[j].longest * (at[j].count - at[i].count);
+      if (here < least) {
+        least = here;
+        best = i;
+      }
+    }
+    slots[j] = least;
+    return best;
+  };
+  struct range {
+    std::size_t first, end, low, high;
+  };
+  for (std::uint64_t k = 1; k < std::min<std::uint64_t>(buckets, n - 1); ++k) {
+    slots.swap(fewer);
+    std::vector<std::uint16_t>& begins = from.emplace_back(n);
+    std::vector<range> open{{0, n, 0, n - 1}};
+    while (!open.empty()) {
+      const range r = open.back();
+      open.pop_back();
+      if (r.first >= r.end) continue;
+      const std::size_t middle = r.first + (r.end - r.first) / 2, best = best_from(middle, r.low, r.high);
+      begins[middle] = static_cast<std::uint16_t>(best);
+      open.push_back({r.first, middle, r.low, best});
+      open.push_back({middle + 1, r.end, best, r.high});
+    }
+  }
+  std::vector<std::uint64_t> found;
+  std::size_t j = n - 1;
+  for (auto begins = from.rbegin(); begins != from.rend(); ++begins) {
+    j = (*begins)[j];
+    if (j == 0) break;
+    found.push_back(at[j].edge);
+  }
+  std::reverse(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

@@ -46,7 +46,7 @@ class length_keys {
     return lengths + (lengths.empty() ? "" : ", ") + edges_.describe();
   }
   void fingerprint(auto& h) const {
-    h.add("lengths", edges_.wanted(), edges_.edges().size());
+    h.add("lengths", edges_.wanted(), edges_.with_least_padding(), edges_.edges().size());
     for (const std::uint64_t edge : edges_.edges()) h.add(edge);
     lengths_.fingerprint(h);
   }
@@ -56,11 +56,11 @@ class length_keys {
   [[nodiscard]] std::vector<std::uint64_t> edges_of(const Orders& orders, std::uint64_t samples,
                                                     const std::atomic<bool>* stop) const {
     constexpr std::uint64_t looks = std::uint64_t{1} << 20, piece = 4096;
-    length_sums sums;
+    length_counts counts;
     const auto look = [&](std::uint64_t sample, position at) {
       if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw pass_stopped{};
       try {
-        sums.add(key(sample));
+        counts.add(key(sample));
       } catch (error& e) {
         rethrow_length(e, at, sample);
       }
@@ -70,7 +70,7 @@ class length_keys {
     // Every sample once, in whatever order: then in that of the source.
     if (!Orders::repeats && !Orders::changes_epoch && n == samples) {
       for (std::uint64_t i = 0; i < n; i += each) look(i, {0, i});
-      return sums.edges(edges_.wanted());
+      return counts.edges(edges_);
     }
     typename Orders::binding bound;
     for (std::uint64_t first = 0; first < n; first += piece * each) {
@@ -78,7 +78,7 @@ class length_keys {
       orders.rebind(bound, 0, first, end);
       for (std::uint64_t i = first; i < end; i += each) look(bound(i).index, {0, i});
     }
-    return sums.edges(edges_.wanted());
+    return counts.edges(edges_);
   }
 
   costs<Length> lengths_;
