@@ -193,6 +193,27 @@ TEST_CASE("order/step_cut: copies share bindings, as long as one of them needs t
   CHECK(bound == 3);
 }
 
+namespace {
+
+/// The arithmetic cut, listed.
+struct listed_cut : ps::cut {
+  bool same_steps = true;
+
+  void list(std::uint64_t step, numbers& into) const {
+    for (std::uint64_t slot = 0; slot < valid(step); ++slot) into.push_back(at(step)[slot]);
+  }
+  [[nodiscard]] bool elastic() const noexcept { return same_steps; }
+};
+
+}  // namespace
+
+TEST_CASE("order/step_cut: a listing cut is elastic only if it says so") {
+  CHECK(ps::any_epoch_cut(ps::cut{.size = 4}).elastic());
+  CHECK_FALSE(ps::any_epoch_cut(bucket_cut{4, 2, 1, 0}.bind(0)).elastic());
+  CHECK(ps::any_epoch_cut(listed_cut{{.size = 4}, true}).elastic());
+  CHECK_FALSE(ps::any_epoch_cut(listed_cut{{.size = 4}, false}).elastic());
+}
+
 TEST_CASE("order/step_cut: a rule with the arithmetic cut gives the batches of batch") {
   const auto all = [&](const auto& source) {
     for (const std::uint64_t world : {1u, 3u}) {

@@ -479,6 +479,19 @@ TEST_CASE("stage/bucket_by: a step allocates nothing") {
   CHECK(made < 100);
 }
 
+TEST_CASE("stage/bucket_by: a rank without a sample of a step shows the shape of another's") {
+  const auto rows = [](std::uint64_t i) { return std::vector<float>(static_cast<std::size_t>(3 + i % 2), 1.0f); };
+  const auto by = ps::bucket_by([](std::uint64_t i) { return i % 2; }, {0}, {.max_samples = 2});
+  std::vector<std::string> shapes;
+  for (auto&& b : (ps::generated(7, rows) | ps::shard(2, 3) | by | ps::allow_empty).epoch(0))
+    shapes.push_back(to_string(b.values().shape()));
+  CHECK(shapes == std::vector<std::string>{"(1, 3)", "(1, 4)"});
+  shapes.clear();
+  for (auto&& b : (ps::generated(3, rows) | ps::shard(2, 3) | by | ps::allow_empty).epoch(0))
+    shapes.push_back(to_string(b.values().shape()));
+  CHECK(shapes == std::vector<std::string>{"(0, 3)", "(0, 4)"});
+}
+
 TEST_CASE("stage/bucket_by: padding to a multiple counts") {
   const auto tokens = [](std::uint64_t i) {
     return std::vector<std::int32_t>(static_cast<std::size_t>(length(i)), 1);
