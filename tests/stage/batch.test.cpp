@@ -8,6 +8,7 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/decode.hpp>

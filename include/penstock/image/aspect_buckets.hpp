@@ -31,15 +31,15 @@ struct aspect_options {
 /// does not exceed the area, and the same with width and height changed: the buckets of NovelAI's and kohya's
 /// trainers. Or give the sizes; of those of one shape the largest counts.
 ///
-/// A `bucketing` of `image_size` and of `packed_size`; a sample counts as the pixels of its bucket.
+/// A `bucketing` of `image_size` and of `packed_size`, which `derive` keeps; a sample counts as the pixels of
+/// its bucket.
 /// Throws `errc::argument` if there is no such size, for a side of 0 or of more than 2^20, and for more than
 /// 255 sizes; `errc::shape` for an image without pixels.
 ///
 ///     const aspect_buckets buckets(512 * 512);
-///     auto size = derive(
-///         images, "size", [](const auto& s) { return packed_size(get<"jpg">(s).size()); }, "derived");
-///     auto loader = images | shuffle(seed(7)) | map<"jpg">(resize(buckets)) |
-///                   bucket_by(size, buckets, {.max_samples = 32});
+///     const auto size_of = [](std::uint64_t i) { return i % 2 == 0 ? image_size{640, 480} : image_size{480, 640}; };
+///     auto stage = map<"jpg">(resize(buckets));
+///     auto cut = bucket_by(size_of, buckets, {.max_samples = 32});
 class aspect_buckets {
  public:
   explicit aspect_buckets(any_count area, const aspect_options& options = {});

@@ -53,7 +53,8 @@ class bucket_edges {
 /// So many buckets for `bucket_by`, with the edges at which the samples need the least padding if each is
 /// padded to its bucket's edge. Buckets then differ in how many steps they have.
 ///
-///     auto loader = texts | shuffle(seed(7)) | bucket_by(length, least_padding(30), {.max_tokens = 16'384});
+///     const auto length = [](std::uint64_t i) { return 1 + i % 512; };
+///     auto loader = source | shuffle(seed(7)) | bucket_by(length, least_padding(30), {.max_tokens = 16'384});
 [[nodiscard]] inline bucket_edges least_padding(any_count buckets) {
   bucket_edges made(buckets.of("least_padding"));
   made.least_ = true;

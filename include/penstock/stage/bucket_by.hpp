@@ -156,4 +156,31 @@ template <class Sizes, class Buckets, class... Options>
       detail::size_keys<Sizes, Buckets>({std::move(sizes)}, std::move(buckets)), limits, options...);
 }
 
+/// Any other arguments are a mistake, which gets a sentence.
+template <class... Given>
+  requires(sizeof...(Given) < 3)
+[[nodiscard]] auto bucket_by(Given...) {
+  static_assert(sizeof...(Given) > 2,
+                "penstock: write bucket_by(length, buckets, limits), as in bucket_by(length, 30, {.max_tokens = "
+                "16'384}) or bucket_by(length, {128, 256, 512}, {.max_samples = 32})");
+  return batch(1);  // so that this is the only error
+}
+template <class Length, class Buckets, class Limits, class... Options>
+  requires(!std::convertible_to<Limits, bucket_options>)
+[[nodiscard]] auto bucket_by(Length, Buckets, Limits, Options...) {
+  static_assert(never<Length>,
+                "penstock: the third argument of bucket_by says what its limits are; write {.max_tokens = "
+                "16'384}, {.max_samples = 32} or both");
+  return batch(1);
+}
+template <class Sizes, class Buckets, class... Options>
+  requires(!std::convertible_to<Buckets, bucket_edges> && !detail::sized_by<Sizes, Buckets>)
+[[nodiscard]] auto bucket_by(Sizes, Buckets, const bucket_options&, Options...) {
+  static_assert(never<Sizes>,
+                "penstock: the second argument of bucket_by says what its buckets are: their number, their "
+                "upper edges, least_padding(n), or a bucketing of what the first argument gives, as "
+                "aspect_buckets is one of image_size and of packed_size");
+  return batch(1);
+}
+
 }  // namespace penstock::inline v0_1
