@@ -37,7 +37,7 @@ int main() {
 
   const auto loader = [&](std::uint64_t rank, std::uint64_t world) {
     return texts | ps::shuffle(ps::seed(7)) | ps::shard(rank, world) |
-           ps::global_bucket_by(length, 8, {.max_tokens = 16'384}, ps::pad_to_multiple<8>) | ps::allow_empty;
+           ps::global_bucket_by(length, ps::least_padding(16), {.max_tokens = 16'384}, ps::pad_to_multiple<8>) | ps::allow_empty;
   };
 
   bool works = true;
