@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 42: padding of `bucket_by` beside Lhotse's DynamicBucketingSampler on the same lengths, with equal limits
-// (42a to 42c, the first two with edges that each finds by itself, the last with the same edges), and opening at
-// step 10,000 of an epoch of a million samples (42d). `buckets.py` is Lhotse's side: `--lengths FOLDER` writes
-// the lengths for it.
+// Row 42: padding of `bucket_by` beside Lhotse's DynamicBucketingSampler on the same lengths, with equal
+// limits (42a to 42c, the first two with edges that each finds by itself, the last with the same edges), and
+// opening at step 10,000 of an epoch of a million samples (42d). `buckets.py` is Lhotse's side: `--lengths
+// FOLDER` writes the lengths for it.
 
 #include "support/harness.hpp"
 #include "support/program.hpp"

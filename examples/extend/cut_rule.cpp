@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A rule of your own that cuts batches: batches that grow in the course of an epoch, twice as large after every
-// ten steps. Workers, ranks and states work as with any batch.
+// A rule of your own that cuts batches: batches that grow in the course of an epoch, twice as large after
+// every ten steps. Workers, ranks and states work as with any batch.
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Batches of texts of similar length, so that there is little padding: in each step all ranks have texts of the
-// same bucket. A run that stopped on two ranks resumes on three.
+// Batches of texts of similar length, so that there is little padding: in each step all ranks have texts of
+// the same bucket. A run that stopped on two ranks resumes on three.
 
 #include <penstock/inspection/derive.hpp>
 #include <penstock/order/shard.hpp>
@@ -37,7 +37,9 @@ int main() {
 
   const auto loader = [&](std::uint64_t rank, std::uint64_t world) {
     return texts | ps::shuffle(ps::seed(7)) | ps::shard(rank, world) |
-           ps::global_bucket_by(length, ps::least_padding(16), {.max_tokens = 16'384}, ps::pad_to_multiple<8>) | ps::allow_empty;
+           ps::global_bucket_by(length, ps::least_padding(16), {.max_tokens = 16'384},
+                                ps::pad_to_multiple<8>) |
+           ps::allow_empty;
   };
 
   bool works = true;

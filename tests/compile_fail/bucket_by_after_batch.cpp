@@ -11,7 +11,8 @@
 int main() {
   [[maybe_unused]] const auto length = [](std::uint64_t) { return std::uint64_t{1}; };
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::bucket_by(length, 2, {.max_samples = 2});
+  auto loader =
+      penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::bucket_by(length, 2, {.max_samples = 2});
 #else
   auto loader = penstock::from({1, 2, 3, 4}) | penstock::bucket_by(length, 2, {.max_samples = 2});
 #endif

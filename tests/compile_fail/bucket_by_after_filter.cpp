@@ -13,8 +13,8 @@ int main() {
   [[maybe_unused]] const auto length = [](std::uint64_t) { return std::uint64_t{1}; };
   const auto odd = [](int x) { return x % 2 != 0; };
 #ifdef PENSTOCK_WRONG
-  auto loader =
-      penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::bucket_by(length, 2, {.max_samples = 2});
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(odd) |
+                penstock::bucket_by(length, 2, {.max_samples = 2});
 #else
   auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::batch(2);
 #endif

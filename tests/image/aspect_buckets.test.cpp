@@ -37,7 +37,8 @@ sides sides_of(const ps::aspect_buckets& buckets) {
 
 ps::image_size size_of(std::uint64_t i) {
   ps::rng random(3, 0, i);
-  return {static_cast<std::uint32_t>(20 + random.below(100)), static_cast<std::uint32_t>(20 + random.below(100))};
+  return {static_cast<std::uint32_t>(20 + random.below(100)),
+          static_cast<std::uint32_t>(20 + random.below(100))};
 }
 
 }  // namespace
@@ -45,12 +46,28 @@ ps::image_size size_of(std::uint64_t i) {
 TEST_CASE("image/aspect_buckets: sizes are those of kohya's trainer, and so is the choice") {
   const ps::aspect_buckets buckets(512 * 512);
   // make_bucket_resolutions((512, 512), 256, 1024, 64)
-  CHECK(sides_of(buckets) == sides{{256, 1024}, {256, 960}, {256, 896}, {256, 832}, {320, 768}, {320, 704},
-                                   {384, 640},  {448, 576}, {512, 512}, {576, 448}, {640, 384}, {704, 320},
-                                   {768, 320},  {832, 256}, {896, 256}, {960, 256}, {1024, 256}});
+  CHECK(sides_of(buckets) == sides{{256, 1024},
+                                   {256, 960},
+                                   {256, 896},
+                                   {256, 832},
+                                   {320, 768},
+                                   {320, 704},
+                                   {384, 640},
+                                   {448, 576},
+                                   {512, 512},
+                                   {576, 448},
+                                   {640, 384},
+                                   {704, 320},
+                                   {768, 320},
+                                   {832, 256},
+                                   {896, 256},
+                                   {960, 256},
+                                   {1024, 256}});
   CHECK(ps::aspect_buckets(1024 * 1024).size() == 33);
   // BucketManager.select_bucket
-  const auto chosen = [&](std::uint32_t width, std::uint32_t height) { return buckets.size_for({width, height}); };
+  const auto chosen = [&](std::uint32_t width, std::uint32_t height) {
+    return buckets.size_for({width, height});
+  };
   CHECK(chosen(640, 480) == ps::image_size{576, 448});
   CHECK(chosen(480, 640) == ps::image_size{448, 576});
   CHECK(chosen(1920, 1080) == ps::image_size{640, 384});
@@ -61,7 +78,8 @@ TEST_CASE("image/aspect_buckets: sizes are those of kohya's trainer, and so is t
     const ps::image_size size = size_of(i);
     const auto ratio = [](const ps::image_size& s) { return static_cast<double>(s.width) / s.height; };
     const double got = std::abs(ratio(buckets.size_for(size)) - ratio(size));
-    for (const ps::image_size& other : buckets.sizes()) CHECK(got <= std::abs(ratio(other) - ratio(size)) + 1e-12);
+    for (const ps::image_size& other : buckets.sizes())
+      CHECK(got <= std::abs(ratio(other) - ratio(size)) + 1e-12);
     CHECK(buckets.bucket_of(ps::packed_size(size)) == buckets.bucket_of(size));
   }
   CHECK(buckets.length(8) == 512 * 512);
@@ -78,11 +96,15 @@ TEST_CASE("image/aspect_buckets: of one shape the largest size counts") {
 TEST_CASE("image/aspect_buckets: wrong sizes are one error") {
   CHECK_THAT(error_of([] { (void)ps::aspect_buckets(63 * 63); }), contains("1 to 255 sizes, not 0"));
   CHECK_THAT(error_of([] { (void)ps::aspect_buckets(std::vector<ps::image_size>{}); }), contains("not 0"));
-  CHECK_THAT(error_of([] { (void)ps::aspect_buckets(std::vector<ps::image_size>{{3, 0}}); }),
+  CHECK_THAT(error_of([] {
+               (void)ps::aspect_buckets(std::vector<ps::image_size>{{3, 0}});
+             }),
              contains("aspect_buckets"));
   CHECK_THAT(error_of([] { (void)ps::aspect_buckets(512 * 512, {.step = 0}); }), contains("aspect_buckets"));
   CHECK_THAT(error_of([] { (void)ps::aspect_buckets(4096 * 4096, {.step = 8}); }), contains("sizes, not"));
-  CHECK_THAT(error_of([] { (void)ps::aspect_buckets(512 * 512).bucket_of(ps::image_size{0, 5}); }),
+  CHECK_THAT(error_of([] {
+               (void)ps::aspect_buckets(512 * 512).bucket_of(ps::image_size{0, 5});
+             }),
              contains("no pixels"));
 }
 
@@ -92,8 +114,11 @@ TEST_CASE("image/aspect_buckets: resize covers the size and crops the middle") {
   for (const ps::image_size size : {ps::image_size{40, 30}, {30, 40}, {100, 20}, {9, 90}, {24, 24}, {5, 5}}) {
     const test_image<std::uint8_t, 3> image(size, 7);
     const ps::image_size to = buckets.size_for(size);
-    const double scale = std::max(static_cast<double>(to.width) / size.width, static_cast<double>(to.height) / size.height);
-    const auto round = [&](std::uint32_t side) { return static_cast<std::uint32_t>(std::floor(side * scale + 0.5)); };
+    const double scale =
+        std::max(static_cast<double>(to.width) / size.width, static_cast<double>(to.height) / size.height);
+    const auto round = [&](std::uint32_t side) {
+      return static_cast<std::uint32_t>(std::floor(side * scale + 0.5));
+    };
     for (const ps::interpolation how : {ps::interpolation::bilinear, ps::interpolation::bicubic}) {
       const auto cut = ps::resize(buckets, {.how = how})(image, call.at(0));
       REQUIRE(cut.size() == to);
@@ -106,7 +131,8 @@ TEST_CASE("image/aspect_buckets: resize covers the size and crops the middle") {
 
 TEST_CASE("image/aspect_buckets: batches of images of one size stack") {
   const ps::aspect_buckets buckets(64 * 64, {.step = 16});
-  const auto images = ps::generated(200, [](std::uint64_t i) { return test_image<std::uint8_t, 3>(size_of(i), i); });
+  const auto images =
+      ps::generated(200, [](std::uint64_t i) { return test_image<std::uint8_t, 3>(size_of(i), i); });
   const auto packed = [](std::uint64_t i) { return ps::packed_size(size_of(i)); };
   std::uint64_t seen = 0;
   std::vector<std::vector<ps::extents>> shapes(2);
@@ -127,18 +153,22 @@ TEST_CASE("image/aspect_buckets: batches of images of one size stack") {
   CHECK(shapes[0] == shapes[1]);
 
   const auto sizes = [](std::uint64_t i) { return size_of(i); };
-  const auto global = images | ps::map(ps::resize(buckets)) |
-                      ps::global_bucket_by(sizes, buckets, {.max_tokens = 20'000});
+  const auto global =
+      images | ps::map(ps::resize(buckets)) | ps::global_bucket_by(sizes, buckets, {.max_tokens = 20'000});
   for (auto&& b : global.epoch(0)) {
     const ps::extents shape = b.values().shape();
     CHECK(shape[0] * shape[1] * shape[2] <= 20'000);
   }
   CHECK_THAT(error_of([&] {
-    for (auto&& b : (images | ps::map(ps::resize(buckets)) |
-                     ps::bucket_by([](std::uint64_t) { return ps::image_size{1, 1}; }, buckets, {.max_samples = 4}))
-                        .epoch(0))
-      (void)b;
-  }),
+               for (auto&& b : (images | ps::map(ps::resize(buckets)) |
+                                ps::bucket_by(
+                                    [](std::uint64_t) {
+                                      return ps::image_size{1, 1};
+                                    },
+                                    buckets, {.max_samples = 4}))
+                                   .epoch(0))
+                 (void)b;
+             }),
              contains("shape"));
 }
 

@@ -79,7 +79,8 @@ TEST_CASE("order/bucket_edges: buckets have sums as equal as lengths allow") {
   ps::rng random(1, 0, 0);
   for (const std::uint64_t longest : {100u, 5'000u, 1'000'000u}) {
     numbers lengths;
-    for (int i = 0; i < 20'000; ++i) lengths.push_back(random.below(longest) * random.below(longest) / longest + 1);
+    for (int i = 0; i < 20'000; ++i)
+      lengths.push_back(random.below(longest) * random.below(longest) / longest + 1);
     const double all = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}));
     for (const std::uint64_t buckets : {1u, 2u, 7u, 30u}) {
       const ps::detail::bucket_table table(edges_of(lengths, ps::bucket_edges(buckets)));
@@ -88,7 +89,8 @@ TEST_CASE("order/bucket_edges: buckets have sums as equal as lengths allow") {
       for (const std::uint64_t length : lengths) sums[table.bucket(length)] += static_cast<double>(length);
       const double share = all / static_cast<double>(buckets);
       // up to the samples of one length, 1/100 of the longest
-      for (const double sum : sums) CHECK(std::abs(sum - share) < share * 0.05 + all * 0.021 * (longest == 100));
+      for (const double sum : sums)
+        CHECK(std::abs(sum - share) < share * 0.05 + all * 0.021 * (longest == 100));
     }
   }
 }
@@ -115,7 +117,8 @@ TEST_CASE("order/bucket_edges: edges of least padding have the least of all") {
   ps::rng random(2, 0, 0);
   for (int i = 0; i < 60; ++i) {
     numbers lengths;
-    for (std::uint64_t n = random.below(60); n != 0; --n) lengths.push_back(random.below(1 + random.below(13)));
+    for (std::uint64_t n = random.below(60); n != 0; --n)
+      lengths.push_back(random.below(1 + random.below(13)));
     for (std::uint64_t buckets = 1; buckets < 5; ++buckets) {
       const numbers edges = edges_of(lengths, ps::least_padding(buckets));
       CHECK(edges.size() < buckets);

@@ -163,7 +163,8 @@ TEST_CASE("stage/batch: lengths are padded to a multiple") {
         CHECK(std::string(view[i].begin(), view[i].end()) == word);
         const auto row = view.values()[i];
         for (std::size_t c = word.size(); c < row.size(); ++c) CHECK(row.data()[c] == '\0');
-        for (std::size_t c = 0; c < row.size(); ++c) CHECK(view.mask()[i].data()[c] == (c < word.size() ? 1 : 0));
+        for (std::size_t c = 0; c < row.size(); ++c)
+          CHECK(view.mask()[i].data()[c] == (c < word.size() ? 1 : 0));
       }
     }
     return shapes;

@@ -127,8 +127,8 @@ TEST_CASE("stage/bucket_by: each batch is of one bucket, full, and in the order 
     std::sort(full.begin(), full.end());
     CHECK(begun == full);
     for (const unsigned workers : {1u, 4u}) CHECK(got(plan | ps::workers(workers), epoch) == mine);
-    CHECK(got(source | ps::bucket_by(length, edges, {.max_tokens = 90, .max_samples = 8, .seed = 4}), epoch) !=
-          mine);
+    CHECK(got(source | ps::bucket_by(length, edges, {.max_tokens = 90, .max_samples = 8, .seed = 4}),
+              epoch) != mine);
   }
 }
 
@@ -139,7 +139,8 @@ TEST_CASE("stage/bucket_by: steps are permuted in windows") {
     const batches mine = got(source | ps::bucket_by(length, edges, {.max_samples = 10, .window = window}));
     std::vector<std::uint64_t> places;
     for (const numbers& b : mine)
-      places.push_back(static_cast<std::uint64_t>(std::find(order.begin(), order.end(), b.back()) - order.begin()));
+      places.push_back(
+          static_cast<std::uint64_t>(std::find(order.begin(), order.end(), b.back()) - order.begin()));
     return places;
   };
   const std::vector<std::uint64_t> alone = first_of(1), ten = first_of(10), all = first_of(0);
@@ -209,7 +210,8 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
           all.push_back(rest_of(run, 1));
         };
         const auto with = [&](const auto& source) {
-          const ps::bucket_edges by = p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
+          const ps::bucket_edges by =
+              p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
           const auto share = source | ps::shuffle(ps::seed(salt)) | ps::shard(rank, world);
           if (global)
             collect(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
@@ -273,8 +275,7 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
     };
     const auto stopped = [&](const auto& source) {
       const ps::bucket_edges by = p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
-      const auto share =
-          source | ps::shuffle(ps::seed(salt)) | ps::shard(random.below(p.world), p.world);
+      const auto share = source | ps::shuffle(ps::seed(salt)) | ps::shard(random.below(p.world), p.world);
       if (global)
         stop_there(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
       else
@@ -292,7 +293,8 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
     const std::uint64_t world = 1 + random.below(12);
     if (world == p.world) continue;
     if (!global) {
-      CHECK_THAT(error_of([&] { (void)each_rank(world, &where); }), contains("resume on another number of ranks"));
+      CHECK_THAT(error_of([&] { (void)each_rank(world, &where); }),
+                 contains("resume on another number of ranks"));
       continue;
     }
     const std::vector<batches> other = each_rank(world, &where);
@@ -341,8 +343,8 @@ TEST_CASE("stage/bucket_by: a run resumes from a state after every step, across 
   engine_test::check_all_stops(plan | ps::workers(2), plan | ps::workers(0), 3);
   const auto second = source | ps::shard(1, 3) | ps::global_bucket_by(length, edges, {.max_samples = 12});
   engine_test::check_all_stops(second | ps::workers(2), second | ps::workers(3) | ps::prefetch(40), 3);
-  const auto dropping =
-      source | ps::repeat(2) | ps::shard(1, 2) | ps::bucket_by(length, edges, {.max_tokens = 60}, ps::tail::drop);
+  const auto dropping = source | ps::repeat(2) | ps::shard(1, 2) |
+                        ps::bucket_by(length, edges, {.max_tokens = 60}, ps::tail::drop);
   engine_test::check_all_stops(dropping | ps::workers(1), dropping | ps::workers(1), 2);
 }
 
@@ -356,17 +358,22 @@ TEST_CASE("stage/bucket_by: a state of other batches is refused") {
     return run.state();
   };
   const ps::state stopped = after_three(source | ps::bucket_by(length, edges, {.max_tokens = 50}));
-  CHECK_THAT(error_of([&] { (void)(source | ps::bucket_by(length, edges, {.max_tokens = 51})).open(stopped); }),
-             contains("it has bucket_by(edges 4, 9, 20, max_tokens 50, tail keep) where this plan has "
-                      "bucket_by(edges 4, 9, 20, max_tokens 51, tail keep)"));
-  CHECK_THAT(error_of([&] { (void)(source | ps::bucket_by(length, {4, 9}, {.max_tokens = 50})).open(stopped); }),
-             contains("edges 4, 9, max_tokens"));
   CHECK_THAT(
-      error_of([&] { (void)(source | ps::global_bucket_by(length, edges, {.max_tokens = 50})).open(stopped); }),
-      contains("global_bucket_by"));
+      error_of([&] { (void)(source | ps::bucket_by(length, edges, {.max_tokens = 51})).open(stopped); }),
+      contains("it has bucket_by(edges 4, 9, 20, max_tokens 50, tail keep) where this plan has "
+               "bucket_by(edges 4, 9, 20, max_tokens 51, tail keep)"));
+  CHECK_THAT(error_of([&] {
+               (void)(source | ps::bucket_by(length, {4, 9}, {.max_tokens = 50})).open(stopped);
+             }),
+             contains("edges 4, 9, max_tokens"));
+  CHECK_THAT(error_of([&] {
+               (void)(source | ps::global_bucket_by(length, edges, {.max_tokens = 50})).open(stopped);
+             }),
+             contains("global_bucket_by"));
   const auto other = [](std::uint64_t i) -> std::uint64_t { return i % 5 + 1; };
-  CHECK_THAT(error_of([&] { (void)(source | ps::bucket_by(other, edges, {.max_tokens = 50})).open(stopped); }),
-             contains("starts there: the batches are cut differently now"));
+  CHECK_THAT(
+      error_of([&] { (void)(source | ps::bucket_by(other, edges, {.max_tokens = 50})).open(stopped); }),
+      contains("starts there: the batches are cut differently now"));
 }
 
 TEST_CASE("stage/bucket_by: edges are found from the lengths that the epoch has") {
@@ -377,7 +384,8 @@ TEST_CASE("stage/bucket_by: edges are found from the lengths that the epoch has"
   const auto buckets_of = [](const auto& plan) {
     std::set<std::pair<std::uint64_t, std::uint64_t>> found;  // shortest and longest of the larger batches
     for (const numbers& b : got(plan))
-      if (b.size() > 90) found.emplace(*std::min_element(b.begin(), b.end()), *std::max_element(b.begin(), b.end()));
+      if (b.size() > 90)
+        found.emplace(*std::min_element(b.begin(), b.end()), *std::max_element(b.begin(), b.end()));
     return found;
   };
   // a quarter of the sum of 0 ... 999 is below 500, three quarters below 866
@@ -390,9 +398,10 @@ TEST_CASE("stage/bucket_by: edges are found from the lengths that the epoch has"
   CHECK(got(source | ps::bucket_by(linear, 1, {.max_samples = 1000})).size() == 1);
   CHECK_THAT(describe(source | ps::bucket_by(index, 4, {.max_samples = 9, .quadratic = 7})),
              contains("bucket_by(index 'length', 4 buckets, max_samples 9, quadratic 7, tail keep)"));
-  CHECK_THAT(
-      error_of([&] { (void)(ps::generated(999, same) | ps::bucket_by(index, 2, {.max_samples = 9})).open(); }),
-      contains("stage bucket_by"));
+  CHECK_THAT(error_of([&] {
+               (void)(ps::generated(999, same) | ps::bucket_by(index, 2, {.max_samples = 9})).open();
+             }),
+             contains("stage bucket_by"));
 }
 
 TEST_CASE("stage/bucket_by: wrong limits, edges and samples are one error each") {
@@ -421,7 +430,9 @@ TEST_CASE("stage/bucket_by: wrong limits, edges and samples are one error each")
   CHECK_THAT(error_of([] { (void)ps::bucket_by(length, 3, {.max_samples = 4}, ps::tail::pad); }),
              contains("bucket_by has no fixed number of samples to pad to"));
   CHECK_THAT(
-      error_of([] { (void)(ps::generated(5, same) | ps::repeat() | ps::bucket_by(length, 3, {.max_samples = 4})).open(); }),
+      error_of([] {
+        (void)(ps::generated(5, same) | ps::repeat() | ps::bucket_by(length, 3, {.max_samples = 4})).open();
+      }),
       contains("goes through an epoch before its first batch"));
 }
 
@@ -441,13 +452,15 @@ TEST_CASE("stage/bucket_by: if only a later epoch fails, its first step is the e
         for (auto&& b : epoch) seen += b.size();
     });
     CHECK(seen == 200);
-    CHECK_THAT(said, contains("no length today, in the length of sample 99 [stage bucket_by, position 1:99]"));
+    CHECK_THAT(said,
+               contains("no length today, in the length of sample 99 [stage bucket_by, position 1:99]"));
     CHECK(run.stopped());
     CHECK(run.state().epoch == 1);
   }
   const auto never = [](std::uint64_t) -> std::uint64_t { throw ps::error(ps::errc::io, "no lengths"); };
-  CHECK_THAT(error_of([&] { (void)(ps::generated(5, same) | ps::bucket_by(never, 2, {.max_samples = 5})).open(); }),
-             contains("no lengths, in the length of sample 0"));
+  CHECK_THAT(
+      error_of([&] { (void)(ps::generated(5, same) | ps::bucket_by(never, 2, {.max_samples = 5})).open(); }),
+      contains("no lengths, in the length of sample 0"));
 }
 
 TEST_CASE("stage/bucket_by: lengths are asked for once in an epoch, and a stop ends the pass") {
@@ -480,7 +493,9 @@ TEST_CASE("stage/bucket_by: a step allocates nothing") {
 }
 
 TEST_CASE("stage/bucket_by: a rank without a sample of a step shows the shape of another's") {
-  const auto rows = [](std::uint64_t i) { return std::vector<float>(static_cast<std::size_t>(3 + i % 2), 1.0f); };
+  const auto rows = [](std::uint64_t i) {
+    return std::vector<float>(static_cast<std::size_t>(3 + i % 2), 1.0f);
+  };
   const auto by = ps::bucket_by([](std::uint64_t i) { return i % 2; }, {0}, {.max_samples = 2});
   std::vector<std::string> shapes;
   for (auto&& b : (ps::generated(7, rows) | ps::shard(2, 3) | by | ps::allow_empty).epoch(0))
@@ -531,7 +546,8 @@ TEST_CASE("stage/bucket_by: prove, for_each_consumed and a ledger understand it"
     CHECK(one.steps == found.topologies[0].steps);
     CHECK(one.delivered == 700);
   }
-  CHECK(ps::prove(source | ps::shard(1, 3) | ps::bucket_by(length, 5, {.max_tokens = 90}, ps::tail::drop), shapes)
+  CHECK(ps::prove(source | ps::shard(1, 3) | ps::bucket_by(length, 5, {.max_tokens = 90}, ps::tail::drop),
+                  shapes)
             .holds());
 
   auto run = plan.open();

@@ -172,7 +172,8 @@ struct order_after_uneven_steps : about_expression {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: this stage counts batches but comes after batch_by or bucket_by, where the number of batches "
+        "penstock: this stage counts batches but comes after batch_by or bucket_by, where the number of "
+        "batches "
         "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };

@@ -27,9 +27,9 @@ struct aspect_options {
 /// width to height is nearest to its own. `bucket_by` makes batches of images of one size, `resize(buckets)`
 /// gives each its size, and so they stack without padding.
 ///
-/// `aspect_buckets(area)` has, for each width that is a multiple of `step`, the largest height that is one and
-/// does not exceed the area, and the same with width and height changed: the buckets of NovelAI's and kohya's
-/// trainers. Or give the sizes; of those of one shape the largest counts.
+/// `aspect_buckets(area)` has, for each width that is a multiple of `step`, the largest height that is one
+/// and does not exceed the area, and the same with width and height changed: the buckets of NovelAI's and
+/// kohya's trainers. Or give the sizes; of those of one shape the largest counts.
 ///
 /// A `bucketing` of `image_size` and of `packed_size`, which `derive` keeps; a sample counts as the pixels of
 /// its bucket.
@@ -50,11 +50,12 @@ class aspect_buckets {
   [[nodiscard]] const std::vector<image_size>& sizes() const noexcept { return sizes_; }
   [[nodiscard]] std::uint64_t bucket_of(const image_size& image) const {
     detail::check_pixels(image);
-    return static_cast<std::uint64_t>(
-        std::upper_bound(ends_.begin(), ends_.end(), ratio_of(image)) - ends_.begin());
+    return static_cast<std::uint64_t>(std::upper_bound(ends_.begin(), ends_.end(), ratio_of(image)) -
+                                      ends_.begin());
   }
   [[nodiscard]] std::uint64_t bucket_of(std::uint64_t packed) const {
-    return bucket_of(image_size{static_cast<std::uint32_t>(packed >> 32), static_cast<std::uint32_t>(packed)});
+    return bucket_of(
+        image_size{static_cast<std::uint32_t>(packed >> 32), static_cast<std::uint32_t>(packed)});
   }
   /// The size that an image of this size gets.
   [[nodiscard]] const image_size& size_for(const image_size& image) const {
@@ -132,7 +133,9 @@ inline void aspect_buckets::set(std::vector<image_size> sizes) {
 }
 
 inline std::string aspect_buckets::describe() const {
-  const auto text = [](const image_size& s) { return std::to_string(s.width) + " x " + std::to_string(s.height); };
+  const auto text = [](const image_size& s) {
+    return std::to_string(s.width) + " x " + std::to_string(s.height);
+  };
   return std::to_string(sizes_.size()) + " sizes from " + text(sizes_.front()) + " to " + text(sizes_.back());
 }
 

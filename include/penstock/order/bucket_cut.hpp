@@ -153,7 +153,8 @@ class bucketed_steps {
 };
 
 /// The cut of `bucket_by`, see `bucketed_steps`: a `step_cut`. `Keys` tells the bucket and the length of a
-/// sample: `key(sample)`, `length(key)`, and `table(orders, samples, stop)`, a pointer to what has `buckets()`
+/// sample: `key(sample)`, `length(key)`, and `table(orders, samples, stop)`, a pointer to what has
+/// `buckets()`
 /// and `bucket(key)`.
 ///
 /// The first caller that needs an epoch makes one pass over it, and copies share the result: a byte for each

@@ -15,10 +15,10 @@ namespace penstock::inline v0_1 {
 
 /// The buckets of `bucket_by`: their upper edges, or how many there are.
 ///
-/// A length belongs to the first bucket whose edge is not below it, and to the last bucket, which has no edge,
-/// if all are: n edges make n + 1 buckets. A number of buckets alone means edges between which the samples
-/// have equally many tokens, found from their lengths, as Lhotse does; `least_padding(n)` means those with
-/// the least padding. If many lengths are equal, there may be fewer.
+/// A length belongs to the first bucket whose edge is not below it, and to the last bucket, which has no
+/// edge, if all are: n edges make n + 1 buckets. A number of buckets alone means edges between which the
+/// samples have equally many tokens, found from their lengths, as Lhotse does; `least_padding(n)` means those
+/// with the least padding. If many lengths are equal, there may be fewer.
 ///
 /// Throws `error(errc::argument)` for no bucket or more than 255, and for edges that do not ascend.
 class bucket_edges {

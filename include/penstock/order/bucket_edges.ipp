@@ -37,8 +37,7 @@ PENSTOCK_INLINE std::string bucket_edges::describe() const {
   if (wanted_ != 0)
     return detail::text({wanted_, wanted_ == 1 ? " bucket" : " buckets", least_ ? " of least padding" : ""});
   std::string words = edges_.size() == 1 ? "edge " : "edges ";
-  for (std::size_t i = 0; i < edges_.size(); ++i)
-    words += (i == 0 ? "" : ", ") + std::to_string(edges_[i]);
+  for (std::size_t i = 0; i < edges_.size(); ++i) words += (i == 0 ? "" : ", ") + std::to_string(edges_[i]);
   return words;
 }
 

@@ -68,8 +68,8 @@ struct cutting_by_rule : collating<Policies...> {
 ///
 /// With `pad_to_longest` or `pad_to_largest`, for all fields or for one, padding counts: in such a batch
 /// every sample costs as much as the most costly one, so that the slots of `batch_by(length, 2048,
-/// pad_to_longest)` hold 2048 tokens at most, padding included. With `pad_to_multiple<n>` costs are rounded up
-/// first, as lengths are. `pad_to_largest` pads height and width one by one: give it the
+/// pad_to_longest)` hold 2048 tokens at most, padding included. With `pad_to_multiple<n>` costs are rounded
+/// up first, as lengths are. `pad_to_largest` pads height and width one by one: give it the
 /// square of the longer side, or count pixels where images of a batch are of one orientation.
 ///
 /// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
@@ -191,7 +191,8 @@ template <class Cost, class... Options>
       "a std::uint64_t, or values for every sample, and returns an unsigned number");
   detail::check_batch_options<Options...>();
   return detail::build_batch(
-      detail::batch_by_builder<batch_by_stage, cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}}, options...);
+      detail::batch_by_builder<batch_by_stage, cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}},
+      options...);
 }
 /// Cuts batches by your own rule; see `cut_rule`. The rule handles its tail itself.
 template <cut_rule<order_chain<>> Rule, class... Policies>

@@ -39,36 +39,38 @@ struct bucket_by_without_numbers : about_expression {
 /// images by `aspect_buckets`.
 ///
 /// Every batch is of one bucket, and all ranks have the same bucket in each step, so that none waits for one
-/// with longer samples. A rank's batch has at most `max_samples` samples, and at most `max_tokens` tokens with
-/// padding: the number of samples times the longest of the step, whatever the collate policy. A step has as
-/// many samples of its bucket as fit, in the order of the epoch; they are divided among the ranks evenly, with
-/// one more on the first ranks.
+/// with longer samples. A rank's batch has at most `max_samples` samples, and at most `max_tokens` tokens
+/// with padding: the number of samples times the longest of the step, whatever the collate policy. A step has
+/// as many samples of its bucket as fit, in the order of the epoch; they are divided among the ranks evenly,
+/// with one more on the first ranks.
 ///
 /// The order of steps is random, keyed by seed and epoch: those that are full are permuted in windows of
 /// `window`, in the order in which they become full, so that after `shuffle(seed(7), window(w))` a run still
 /// reads from a few shards at a time. Whatever is left in the buckets makes the last steps, one for each
 /// bucket; there `tail::keep` may give a rank an empty batch, and `tail::drop` leaves these steps out.
 ///
-/// Ranks: `bucket_by` has limits for each rank, so steps depend on the number of ranks, and a state of another
-/// one is refused. `global_bucket_by` has limits over all ranks: its steps are the same on any number, and a
-/// run resumes at every step on any other.
+/// Ranks: `bucket_by` has limits for each rank, so steps depend on the number of ranks, and a state of
+/// another one is refused. `global_bucket_by` has limits over all ranks: its steps are the same on any
+/// number, and a run resumes at every step on any other.
 ///
 /// To find steps, a run makes one pass over the positions of an epoch, which looks up the length of each and
-/// reads no sample: when it first needs a batch of that epoch, in the requesting thread; stopping the run ends
-/// the pass. If edges must be found, the first one is preceded by a pass over the lengths: all of them if they
-/// are values, 2^20 of them if `length` is a function. A byte per position and 16 per step; the sample path is
-/// that of `batch`. Epochs may have different numbers of steps, so `take`, `skip`, `repeat` and `steps(n)`
+/// reads no sample: when it first needs a batch of that epoch, in the requesting thread; stopping the run
+/// ends the pass. If edges must be found, the first one is preceded by a pass over the lengths: all of them
+/// if they are values, 2^20 of them if `length` is a function. A byte per position and 16 per step; the
+/// sample path is that of `batch`. Epochs may have different numbers of steps, so `take`, `skip`, `repeat`
+/// and `steps(n)`
 /// cannot follow it.
 /// Kind: batch. Keeps all five guarantees; of `bucket_by`, as of `batch(n)`, `elastic` means that any rank's
 /// state serves all ranks. The library cannot see what `length`
-/// computes; a state therefore also records how many samples it stands after, and is refused if no step starts
-/// there.
-/// Bad samples: a substitute of `bad_samples::replace` may be of another bucket, and the batch may then exceed
-/// the limits.
-/// Options: those of `batch`, except `tail::pad`; with `pad_to_multiple<n>`, for all fields or for one, tokens
-/// are counted with lengths rounded up. Throws `error(errc::argument)` if both limits are 0, for an epoch of
-/// 2^40 or more positions, and for a sample that no batch holds: when you open the plan, or, if the sample is
-/// only in a later epoch, in place of its first step. What `length` throws is thrown there too; an `error`
+/// computes; a state therefore also records how many samples it stands after, and is refused if no step
+/// starts there.
+/// Bad samples: a substitute of `bad_samples::replace` may be of another bucket, and the batch may then
+/// exceed the limits.
+/// Options: those of `batch`, except `tail::pad`; with `pad_to_multiple<n>`, for all fields or for one,
+/// tokens are counted with lengths rounded up. Throws `error(errc::argument)` if both limits are 0, for an
+/// epoch of 2^40 or more positions, and for a sample that no batch holds: when you open the plan, or, if the
+/// sample is only in a later epoch, in place of its first step. What `length` throws is thrown there too; an
+/// `error`
 /// gets the sample's position and number.
 ///
 /// The buckets are Lhotse's and tf.data's: edges of equal sums as in Lhotse's `estimate_duration_buckets`,
@@ -113,8 +115,8 @@ concept sized_by = (sample_values<Sizes> || std::invocable<const Sizes&, std::ui
 template <bool Global, class Keys, class... Options>
 [[nodiscard]] auto build_bucket_by(Keys keys, const bucket_options& limits, Options... options) {
   check_batch_options<Options...>();
-  return build_batch(
-      batch_by_builder<bucket_by_stage, bucket_rule<Keys, Global>>{{std::move(keys), limits}}, options...);
+  return build_batch(batch_by_builder<bucket_by_stage, bucket_rule<Keys, Global>>{{std::move(keys), limits}},
+                     options...);
 }
 template <bool Global, class Length, class... Options>
 [[nodiscard]] auto bucket_by_length(Length length, bucket_edges buckets, const bucket_options& limits,
@@ -160,9 +162,10 @@ template <class Sizes, class Buckets, class... Options>
 template <class... Given>
   requires(sizeof...(Given) < 3)
 [[nodiscard]] auto bucket_by(Given...) {
-  static_assert(sizeof...(Given) > 2,
-                "penstock: write bucket_by(length, buckets, limits), as in bucket_by(length, 30, {.max_tokens = "
-                "16'384}) or bucket_by(length, {128, 256, 512}, {.max_samples = 32})");
+  static_assert(
+      sizeof...(Given) > 2,
+      "penstock: write bucket_by(length, buckets, limits), as in bucket_by(length, 30, {.max_tokens = "
+      "16'384}) or bucket_by(length, {128, 256, 512}, {.max_samples = 32})");
   return batch(1);  // so that this is the only error
 }
 template <class Length, class Buckets, class Limits, class... Options>
