@@ -95,7 +95,8 @@ void images_of_many_shapes() {
   std::filesystem::create_directory("derived");
   const auto images = ps::webdataset("photos-{0000..0003}.tar") | ps::decode<ps::field<"jpg", ps::jpeg>>;
   const auto size = ps::derive(
-      images, "size", [](const auto& s) { return ps::packed_size(ps::get<"jpg">(s).size()); }, "derived");
+      images | ps::map<"jpg">(ps::packed_size), "size", [](const auto& s) { return ps::get<"jpg">(s); },
+      "derived");
   const ps::aspect_buckets buckets(256 * 256);  // sides are multiples of 64
   auto loader = images | ps::map<"jpg">(ps::resize(buckets)) | ps::shuffle(ps::seed(7)) |
                 ps::bucket_by(size, buckets, {.max_samples = 8});

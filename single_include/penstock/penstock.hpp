@@ -17813,10 +17813,20 @@ struct aspect_options {
   std::uint32_t max_side = 0;  ///< 0: twice that side
 };
 
-/// An image's size in one number: the width in the high half, the height in the low one. What `derive` keeps.
-[[nodiscard]] constexpr std::uint64_t packed_size(const image_size& size) noexcept {
-  return std::uint64_t{size.width} << 32 | size.height;
-}
+/// What `packed_size` is: a function of a size, and one for `map`.
+struct packed_size_operation : image_operation {
+  [[nodiscard]] constexpr std::uint64_t operator()(const image_size& size) const noexcept {
+    return std::uint64_t{size.width} << 32 | size.height;
+  }
+  template <lazy_image I>
+  [[nodiscard]] std::uint64_t operator()(const I& image, const call<image_scratch>& /*c*/) const {
+    return (*this)(image.size());
+  }
+};
+
+/// An image's size in one number, which `derive` can keep: the width in the high half, the height in the low
+/// one. `map<"jpg">(packed_size)` decodes no pixel.
+inline constexpr packed_size_operation packed_size{};
 
 /// Sizes of about equal area and different shapes, and which of them an image gets: the one whose ratio of
 /// width to height is nearest to its own. `bucket_by` makes batches of images of one size, `resize(buckets)`
