@@ -2,10 +2,8 @@
 
 #include <penstock/order/bucket_cut.hpp>
 
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/order/bucket_rule.hpp>
 #include <penstock/order/order_chain.hpp>
-#include <penstock/order/sample_list.hpp>
 #include <penstock/order/shuffle.hpp>
 
 #include "support/catch.hpp"
@@ -14,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace bucket_cut_test {
@@ -144,37 +141,6 @@ TEST_CASE("order/bucket_cut: an epoch that fails has one step, which throws when
   for (int i = 0; i < 2; ++i)
     CHECK_THAT(error_of([&] { (void)bound.at(0); }), contains("sample 6 counts as 7 tokens"));
   CHECK_THAT(error_of([&] { bound.check(); }), contains("position 3:6"));
-}
-
-TEST_CASE("order/bucket_cut: whatever changes the steps changes the fingerprint") {
-  const auto of = [](const auto& rule) {
-    ps::fingerprint h;
-    rule.fingerprint(h);
-    return h.value();
-  };
-  std::vector<std::uint64_t> seen{of(rule_of(by_seven, {.max_samples = 9}))};
-  const auto differs = [&](const auto& rule) {
-    seen.push_back(of(rule));
-    std::vector<std::uint64_t> sorted = seen;
-    std::sort(sorted.begin(), sorted.end());
-    CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
-  };
-  differs(rule_of(by_seven, {.max_samples = 8}));
-  differs(rule_of(by_seven, {.max_tokens = 9}));
-  differs(rule_of(by_seven, {.max_samples = 9, .quadratic = 2}));
-  differs(rule_of(by_seven, {.max_samples = 9, .seed = 0}));
-  differs(rule_of(by_seven, {.max_samples = 9, .window = 3}));
-  differs(rule_of(by_seven, {.max_samples = 9}, {2, 5}));
-  differs(rule_of(by_seven, {.max_samples = 9}, {2}));
-  differs(rule_of(by_seven, {.max_samples = 9}, 2));
-  differs(rule_of(by_seven, {.max_samples = 9}, ps::least_padding(2)));
-  differs(rule_of<true>(by_seven, {.max_samples = 9}));
-  auto rule = rule_of(by_seven, {.max_samples = 9});
-  rule.multiple = 8;
-  differs(rule);
-  rule.at_end = ps::tail::drop;
-  differs(rule);
-  differs(rule_of(ps::sample_list(numbers{1, 2, 3}), {.max_samples = 9}));
 }
 
 }  // namespace bucket_cut_test
