@@ -51,7 +51,8 @@ struct bucket_by_without_numbers : about_expression {
 ///
 /// Ranks: `bucket_by` has limits for each rank, so steps depend on the number of ranks, and a state of
 /// another one is refused. `global_bucket_by` has limits over all ranks: its steps are the same on any
-/// number, and a run resumes at every step on any other.
+/// number, and a run resumes at every step on any other. Of a step with fewer samples than ranks, the last
+/// ranks get an empty batch.
 ///
 /// To find steps, a run makes one pass over the positions of an epoch, which looks up the length of each and
 /// reads no sample: when it first needs a batch of that epoch, in the requesting thread; stopping the run
