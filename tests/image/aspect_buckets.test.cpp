@@ -2,6 +2,7 @@
 
 #include <penstock/image/aspect_buckets.hpp>
 
+#include <penstock/image/geometry.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/generated.hpp>
@@ -126,7 +127,34 @@ TEST_CASE("image/aspect_buckets: resize covers the size and crops the middle") {
           ps::resize(round(size.height), round(size.width), {.how = how})(image, call.at(0)), call.at(1));
       CHECK(drawn_values(cut) == drawn_values(by_hand));
     }
+    const auto nearest = ps::resize(buckets).for_mask(0)(image, call.at(0));
+    CHECK(drawn_values(nearest) ==
+          drawn_values(ps::resize(buckets, {.how = ps::interpolation::nearest})(image, call.at(1))));
+    ps::image_geometry places(size), by_hand(size);
+    ps::rng random(1, 0, 0);
+    ps::resize(buckets).follow(places, random);
+    ps::resize(round(size.height), round(size.width)).follow(by_hand, random);
+    ps::center_crop(to.height, to.width).follow(by_hand, random);
+    CHECK(places.size() == to);
+    CHECK(places.apply({3, 4}).x == by_hand.apply({3, 4}).x);
+    CHECK(places.apply({3, 4}).y == by_hand.apply({3, 4}).y);
   }
+}
+
+TEST_CASE("image/aspect_buckets: an image too long to cover its size is one error") {
+  const ps::aspect_buckets buckets(std::vector<ps::image_size>{{1024, 1024}});
+  image_call call;
+  const test_image<std::uint8_t, 1> thin({1, 3'000'000}, 1);
+  CHECK_THAT(error_of([&] { (void)ps::resize(buckets)(thin, call.at(0)); }),
+             contains("an image of 1 x 3000000 would become 3072000000 pixels long"));
+}
+
+TEST_CASE("image/aspect_buckets: packed_size is the size of an image, of which no pixel is read") {
+  CHECK(ps::packed_size(ps::image_size{640, 480}) == (std::uint64_t{640} << 32 | 480));
+  image_call call;
+  const test_image<std::uint8_t, 3> image({9, 7}, 1);
+  CHECK(ps::packed_size(image, call.at(0)) == ps::packed_size(ps::image_size{9, 7}));
+  CHECK(image.reads() == 0);
 }
 
 TEST_CASE("image/aspect_buckets: batches of images of one size stack") {

@@ -3,6 +3,7 @@
 #include <penstock/stage/bucket_by.hpp>
 
 #include <penstock/core/random.hpp>
+#include <penstock/device/simulated.hpp>
 #include <penstock/inspection/consumed.hpp>
 #include <penstock/inspection/derive.hpp>
 #include <penstock/inspection/describe.hpp>
@@ -19,6 +20,8 @@
 #include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/require.hpp>
 
@@ -38,6 +41,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace bucket_by_test {
 
 namespace ps = penstock;
 using penstock_test::contains;
@@ -589,3 +594,27 @@ TEST_CASE("stage/bucket_by: no samples, and samples without length") {
   CHECK(got(ps::generated(100, same) | ps::bucket_by(nothing, 3, {.max_tokens = 8})).size() == 1);
   CHECK(got(ps::generated(100, same) | ps::bucket_by(nothing, 3, {.max_samples = 7})).size() == 15);
 }
+
+TEST_CASE("stage/bucket_by: works with the stages that work after batch, and while a run is adjusted") {
+  const auto source = ps::generated(900, same) | ps::shuffle(ps::seed(8));
+  const auto plan = source | ps::bucket_by(length, 5, {.max_tokens = 80}) | ps::workers(3);
+  batches expected = got(plan);
+  CHECK(got(plan | ps::pin_and_copy(ps::simulated{})) == expected);
+  auto run = plan.open();
+  batches adjusted;
+  for (auto&& b : run) {
+    const auto values = b.values();
+    adjusted.emplace_back(values.begin(), values.end());
+    run.adjust({.workers = static_cast<std::int64_t>(adjusted.size() % 3 + 1),
+                .depth = static_cast<std::int64_t>(adjusted.size() % 2 + 2)});
+  }
+  CHECK(adjusted == expected);
+  for (auto& b : expected)
+    for (auto& x : b) x *= 2;
+  const auto twice = [](auto& columns) {
+    for (auto& x : columns.values()) x *= 2;
+  };
+  CHECK(got(plan | ps::map_batch(twice) | ps::prefetch(3)) == expected);
+}
+
+}  // namespace bucket_by_test
