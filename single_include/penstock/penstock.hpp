@@ -34836,6 +34836,8 @@ class prover {
   topology_proof prove_one(std::size_t which, sentences& wrong);
   /// Proves a topology whose batches have no fixed number of samples.
   topology_proof prove_uneven(std::size_t which, sentences& wrong);
+  /// Checks that the steps of these ranks are where a state of another number of ranks resumes.
+  void prove_elastic(const std::vector<any_epoch_cut>& ranks, sentences& wrong);
   /// Computes the counts of an epoch of which only some steps were checked.
   void count_by_size(topology_proof& found) const;
   /// Checks that the ranks' parts of a step cover each of its positions once.
@@ -35172,6 +35174,31 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   return found;
 }
 
+/// Wherever steps of a topology and of one rank alone start after equally many samples, those must be the
+/// same.
+PENSTOCK_INLINE void prover::prove_elastic(const std::vector<any_epoch_cut>& ranks, sentences& wrong) {
+  const any_epoch_cut alone = plan_.uneven.on(1, 0).bind(epoch_);
+  std::vector<std::uint64_t> listed;
+  std::uint64_t ours = 0, theirs = 0, there = 0;  // sums of what is mixed from the positions before a step
+  const auto add_all = [&listed](std::uint64_t& sum) {
+    for (const std::uint64_t index : listed) sum += mix64(index);
+    listed.clear();
+  };
+  for (std::uint64_t step = 0; step <= ranks.front().steps(); ++step) {
+    const std::uint64_t before = ranks.front().before(step);
+    while (there < alone.steps() && alone.before(there + 1) <= before) {
+      alone.list(there++, listed);
+      add_all(theirs);
+    }
+    if (alone.before(there) == before && ours != theirs)
+      violation(wrong, {"step ", step, " on ", ranks.size(), " ranks starts after other samples than step ",
+                        there, " on one, though a state would resume there"});
+    if (step == ranks.front().steps()) break;
+    for (const any_epoch_cut& mine : ranks) mine.list(step, listed);
+    add_all(ours);
+  }
+}
+
 PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const bool first = epoch_ == options_.first_epoch, all_of_it = !made_.sampled;
@@ -35224,6 +35251,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
                 {"step ", step, " on ", ranks.size(), " ranks has ", in_step, " samples, not ", count});
     delivered += in_step;
   }
+  if (all_of_it && any.lists() && any.elastic()) prove_elastic(ranks, wrong);
   if (!first) return found;
   found.steps = steps;
   found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
@@ -35301,7 +35329,8 @@ namespace penstock::inline v0_1 {
 /// With `batch_by`, the ranks' parts differ like batches do, and each topology has its own global steps: the
 /// same batches in the same order, dealt to different numbers of ranks. `stops` are not checked there: a
 /// state records how many samples precede it, and a topology resumes it if one of its steps starts at that
-/// sample.
+/// sample. Where the positions of steps are listed and a state may resume on any number of ranks, as with
+/// `global_bucket_by`, the samples before each step are proved to be those that one rank alone has had.
 /// Reads no sample. Memory: 5 bytes per position (21 if an epoch has few positions of many samples), with
 /// `sampled` O(shards). Time: about 0.1 us per position and topology, divided over `threads`. Throws
 /// `error(errc::argument)` if there are more ranks than a global step has samples, and if no topology or no
@@ -37719,13 +37748,17 @@ class bucket_table {
 
   [[nodiscard]] std::uint64_t buckets() const noexcept { return starts_.size(); }
   [[nodiscard]] std::uint8_t bucket(std::uint64_t length) const noexcept {
+    if (length < short_.size()) return short_[detail::to_size(length)];
     return static_cast<std::uint8_t>(last_not_above(starts_.data(), starts_.size(), length));
   }
   /// The upper edges of all buckets but the last.
   [[nodiscard]] std::vector<std::uint64_t> edges() const;
 
  private:
+  static constexpr std::uint64_t looked_up = 16'384;
+
   std::vector<std::uint64_t> starts_;  // the smallest length of each bucket
+  std::vector<std::uint8_t> short_;    // the buckets of lengths below `looked_up`, which are most
 };
 
 /// How many lengths there are of each, from which edges are found. Lengths below 8192 are counted one by one,
@@ -37810,6 +37843,8 @@ namespace detail {
 
 PENSTOCK_INLINE bucket_table::bucket_table(const std::vector<std::uint64_t>& edges) : starts_{0} {
   for (const std::uint64_t edge : edges) starts_.push_back(edge + 1);
+  for (std::uint64_t length = 0; length < looked_up; ++length)
+    short_.push_back(static_cast<std::uint8_t>(last_not_above(starts_.data(), starts_.size(), length)));
 }
 
 PENSTOCK_INLINE std::vector<std::uint64_t> bucket_table::edges() const {
@@ -64039,7 +64074,8 @@ struct bucket_by_without_numbers : about_expression {
 ///
 /// Ranks: `bucket_by` has limits for each rank, so steps depend on the number of ranks, and a state of
 /// another one is refused. `global_bucket_by` has limits over all ranks: its steps are the same on any
-/// number, and a run resumes at every step on any other.
+/// number, and a run resumes at every step on any other. Of a step with fewer samples than ranks, the last
+/// ranks get an empty batch.
 ///
 /// To find steps, a run makes one pass over the positions of an epoch, which looks up the length of each and
 /// reads no sample: when it first needs a batch of that epoch, in the requesting thread; stopping the run

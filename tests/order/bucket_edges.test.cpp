@@ -64,6 +64,11 @@ TEST_CASE("order/bucket_edges: a length belongs to the first bucket whose edge i
     CHECK(table.bucket(n) == std::lower_bound(edges.begin(), edges.end(), n) - edges.begin());
   CHECK(table.bucket(~std::uint64_t{0}) == 3);
   CHECK(ps::detail::bucket_table({}).bucket(77) == 0);
+  const numbers wide{100, 16'382, 16'383, 16'384, 20'000, 1'000'000};
+  const ps::detail::bucket_table of_wide(wide);
+  for (const std::uint64_t n :
+       {0u, 100u, 101u, 16'382u, 16'383u, 16'384u, 16'385u, 20'001u, 1'000'000u, 1'000'001u})
+    CHECK(of_wide.bucket(n) == std::lower_bound(wide.begin(), wide.end(), n) - wide.begin());
   numbers most(254);
   std::iota(most.begin(), most.end(), 0u);
   CHECK(ps::detail::bucket_table(most).buckets() == 255);

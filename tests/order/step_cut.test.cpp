@@ -311,6 +311,7 @@ TEST_CASE("order/step_cut: prove finds a cut that says it is elastic and is not"
   CHECK(ps::prove(source | ps::batch_by(lying_rule{false}), shapes).holds());
   const ps::proof found = ps::prove(source | ps::batch_by(lying_rule{true}), shapes);
   CHECK_FALSE(found.holds());
-  CHECK_THAT(to_string(found),
-             contains("step 1 on 3 ranks starts after other samples than step 1 on one, though a state would"));
+  CHECK_THAT(
+      to_string(found),
+      contains("step 1 on 3 ranks starts after other samples than step 1 on one, though a state would"));
 }

@@ -70,13 +70,17 @@ class bucket_table {
 
   [[nodiscard]] std::uint64_t buckets() const noexcept { return starts_.size(); }
   [[nodiscard]] std::uint8_t bucket(std::uint64_t length) const noexcept {
+    if (length < short_.size()) return short_[detail::to_size(length)];
     return static_cast<std::uint8_t>(last_not_above(starts_.data(), starts_.size(), length));
   }
   /// The upper edges of all buckets but the last.
   [[nodiscard]] std::vector<std::uint64_t> edges() const;
 
  private:
+  static constexpr std::uint64_t looked_up = 16'384;
+
   std::vector<std::uint64_t> starts_;  // the smallest length of each bucket
+  std::vector<std::uint8_t> short_;    // the buckets of lengths below `looked_up`, which are most
 };
 
 /// How many lengths there are of each, from which edges are found. Lengths below 8192 are counted one by one,

@@ -45,6 +45,8 @@ namespace detail {
 
 PENSTOCK_INLINE bucket_table::bucket_table(const std::vector<std::uint64_t>& edges) : starts_{0} {
   for (const std::uint64_t edge : edges) starts_.push_back(edge + 1);
+  for (std::uint64_t length = 0; length < looked_up; ++length)
+    short_.push_back(static_cast<std::uint8_t>(last_not_above(starts_.data(), starts_.size(), length)));
 }
 
 PENSTOCK_INLINE std::vector<std::uint64_t> bucket_table::edges() const {

@@ -316,7 +316,8 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   return found;
 }
 
-/// Wherever steps of a topology and of one rank alone start after equally many samples, those must be the same.
+/// Wherever steps of a topology and of one rank alone start after equally many samples, those must be the
+/// same.
 PENSTOCK_INLINE void prover::prove_elastic(const std::vector<any_epoch_cut>& ranks, sentences& wrong) {
   const any_epoch_cut alone = plan_.uneven.on(1, 0).bind(epoch_);
   std::vector<std::uint64_t> listed;
