@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A rule of your own that cuts batches: buckets. Samples of similar length share a batch, so there is little
-// padding. Workers, ranks and states work as with any batch.
+// A rule of your own that cuts batches: batches that grow in the course of an epoch, twice as large after
+// every ten steps. Workers, ranks and states work as with any batch.
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -12,7 +12,6 @@
 #include <penstock/stage/workers.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -23,100 +22,78 @@ namespace ps = penstock;
 
 namespace mine {
 
-constexpr std::uint64_t edge = 32;  // lengths of a bucket: 0 to 31, 32 to 63
-std::uint64_t length_of(std::uint64_t sample) { return sample * 7 % 64; }
-
-/// The cut of one epoch: an `epoch_cut`, and because a batch has positions from anywhere, a `listing_cut`.
-struct epoch_in_buckets {
-  std::vector<std::vector<std::uint64_t>> batches;  // of all ranks
+/// The cut of one epoch: an `epoch_cut`. Step s has the positions from `starts[s]` up to `starts[s + 1]`, and
+/// the ranks divide them. A cut whose steps have positions from anywhere has a function `list`, too.
+struct growing_steps {
+  std::vector<std::uint64_t> starts;
   std::uint64_t world, rank;
 
-  /// Rank r of W takes batches r, r + W, ...: all ranks have equally many steps; in the last step some get an
-  /// empty batch.
-  [[nodiscard]] std::uint64_t steps() const { return (batches.size() + world - 1) / world; }
+  [[nodiscard]] std::uint64_t steps() const { return starts.size() - 1; }
   [[nodiscard]] std::uint64_t before(std::uint64_t step) const {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < batches.size() && i < step * world; ++i) sum += batches[i].size();
-    return sum;
+    return starts[static_cast<std::size_t>(std::min(step, steps()))];
   }
   [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return before(step + 1) - before(step); }
-  /// The number of slots; `list` gives their positions.
-  [[nodiscard]] ps::step_view at(std::uint64_t step) const { return {0, ours(step).size()}; }
-  void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
-    into.insert(into.end(), ours(step).begin(), ours(step).end());
-  }
-
- private:
-  [[nodiscard]] const std::vector<std::uint64_t>& ours(std::uint64_t step) const {
-    static const std::vector<std::uint64_t> nothing;
-    const std::uint64_t batch = step * world + rank;
-    return batch < batches.size() ? batches[static_cast<std::size_t>(batch)] : nothing;
+  [[nodiscard]] ps::step_view at(std::uint64_t step) const {
+    const std::uint64_t first = count(step) * rank / world, last = count(step) * (rank + 1) / world;
+    return {before(step) + first, last - first};
   }
 };
 
 /// All epochs: a `step_cut`. Its user keeps what it binds.
-template <class Orders>
-struct cut_into_buckets {
-  Orders orders;
-  std::uint64_t size, world, rank;
+struct growing_cut {
+  std::uint64_t samples, smallest, largest, world, rank;
 
-  [[nodiscard]] epoch_in_buckets bind(std::uint64_t epoch) const {
-    epoch_in_buckets made{{}, world, rank};
-    std::array<std::vector<std::uint64_t>, 2> open;
-    const auto samples = orders.bind(epoch, 0, orders.size());
-    for (std::uint64_t p = 0; p < orders.size(); ++p) {
-      auto& bucket = open[length_of(samples(p).index) / edge];
-      bucket.push_back(p);
-      if (bucket.size() < size) continue;
-      made.batches.push_back(bucket);
-      bucket.clear();
+  [[nodiscard]] growing_steps bind(std::uint64_t /*epoch*/) const {
+    growing_steps made{{0}, world, rank};
+    while (made.starts.back() < samples) {
+      const std::uint64_t doublings = std::min<std::uint64_t>(made.steps() / 10, 20);
+      const std::uint64_t size = std::min(largest, smallest << doublings);
+      made.starts.push_back(std::min(samples, made.starts.back() + size));
     }
-    for (const auto& rest : open)
-      if (!rest.empty()) made.batches.push_back(rest);
     return made;
   }
-  [[nodiscard]] cut_into_buckets on(std::uint64_t ranks, std::uint64_t which) const {
-    return {orders, size, ranks, which};
+  [[nodiscard]] growing_cut on(std::uint64_t ranks, std::uint64_t which) const {
+    return {samples, smallest, largest, ranks, which};
   }
-  [[nodiscard]] std::uint64_t usual() const { return size; }
+  [[nodiscard]] std::uint64_t usual() const { return largest / world; }
 };
 
-/// The argument of `batch_by`: a `cut_rule`.
-struct buckets {
-  std::uint64_t size;
+/// The argument of `batch_by`: a `cut_rule`. The sizes are those of a step, over all ranks.
+struct growing {
+  std::uint64_t smallest, largest;
 
   template <class Orders>
-  [[nodiscard]] cut_into_buckets<Orders> make(const Orders& orders, const ps::cut_input& in) const {
-    return {orders, size, in.world, in.rank};
+  [[nodiscard]] growing_cut make(const Orders& orders, const ps::cut_input& in) const {
+    return {orders.size(), smallest, largest, in.world, in.rank};
   }
-  [[nodiscard]] std::string describe() const { return "buckets(" + std::to_string(size) + ")"; }
+  [[nodiscard]] std::string describe() const {
+    return "growing(" + std::to_string(smallest) + ", " + std::to_string(largest) + ")";
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {  // so that a state of other batches is refused
-    h.add("buckets", size, edge);
+    h.add("growing", smallest, largest);
   }
 };
 
 }  // namespace mine
 
 int main() {
-  const auto texts = ps::generated(1000, mine::length_of);  // here a text is just its length
+  const auto numbers = ps::generated(1000, [](std::uint64_t i) { return i; });
   bool works = true;
   std::uint64_t seen = 0, steps = 0;
   for (std::uint64_t rank = 0; rank < 2; ++rank) {
-    auto run = (texts | ps::shuffle(ps::seed(7)) | ps::shard(rank, 2) | ps::batch_by(mine::buckets{16}) |
+    auto run = (numbers | ps::shuffle(ps::seed(7)) | ps::shard(rank, 2) | ps::batch_by(mine::growing{8, 32}) |
                 ps::workers(2))
                    .open();
     for (auto&& b : run) {
-      const auto lengths = b.values();
-      if (b.size() == 0) continue;  // in the last step
-      const auto [least, maximum] = std::minmax_element(lengths.begin(), lengths.end());
-      works = works && *least / mine::edge == *maximum / mine::edge && b.size() <= 16;
+      const std::uint64_t size = b.step() < 10 ? 4 : b.step() < 20 ? 8 : 16;
+      works = works && (b.size() == size || b.step() + 1 == run.steps_per_epoch());
       seen += b.size();
     }
     steps += run.steps_per_epoch();
   }
   works = works && seen == 1000;
-  std::printf("%s: %llu texts in %llu batches\n", works ? "works" : "wrong",
+  std::printf("%s: %llu samples in %llu batches\n", works ? "works" : "wrong",
               static_cast<unsigned long long>(seen), static_cast<unsigned long long>(steps));
   return works ? 0 : 1;
 }

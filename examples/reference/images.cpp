@@ -9,8 +9,10 @@
 #include <penstock/codec/png.hpp>
 #include <penstock/codec/png_encoder.hpp>
 #include <penstock/image.hpp>
+#include <penstock/inspection/derive.hpp>
 #include <penstock/penstock.hpp>
 #include <penstock/source/shard_writer.hpp>
+#include <penstock/stage/bucket_by.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -89,6 +91,24 @@ void five_lines() {
   must(images == 64, "64 images");
 }
 
+void images_of_many_shapes() {
+  std::filesystem::create_directory("derived");
+  const auto images = ps::webdataset("photos-{0000..0003}.tar") | ps::decode<ps::field<"jpg", ps::jpeg>>;
+  const auto size = ps::derive(
+      images | ps::map<"jpg">(ps::packed_size), "size", [](const auto& s) { return ps::get<"jpg">(s); },
+      "derived");
+  const ps::aspect_buckets buckets(256 * 256);  // sides are multiples of 64
+  auto loader = images | ps::map<"jpg">(ps::resize(buckets)) | ps::shuffle(ps::seed(7)) |
+                ps::bucket_by(size, buckets, {.max_samples = 8});
+  std::uint64_t images_seen = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    const auto shape = ps::get<"jpg">(batch).shape();
+    must(shape[0] <= 8 && shape[1] % 64 == 0 && shape[2] % 64 == 0, "images of one size");
+    images_seen += batch.size();
+  }
+  must(images_seen == 64, "64 images in buckets");
+}
+
 void one_draw_for_several_fields() {
   auto loader = ps::webdataset("photos-{0000..0003}.tar") |
                 ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"png", ps::png_as<ps::gray8>>,
@@ -162,6 +182,7 @@ void an_operation_of_your_own() {
 int main() {
   const photos files(64);
   five_lines();
+  images_of_many_shapes();
   beside_a_launching_thread();
   one_draw_for_several_fields();
   an_operation_of_your_own();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/image/aspect_buckets.hpp>
 #include <penstock/image/augment.hpp>
 #include <penstock/image/blur.hpp>
 #include <penstock/image/color.hpp>

@@ -3,6 +3,9 @@
 
 /// Everything of the room `order`: which sample is next.
 
+#include <penstock/order/bucket_cut.hpp>
+#include <penstock/order/bucket_edges.hpp>
+#include <penstock/order/bucket_rule.hpp>
 #include <penstock/order/class_balanced.hpp>
 #include <penstock/order/compat/distributed_sampler.hpp>
 #include <penstock/order/compat/mosaic.hpp>

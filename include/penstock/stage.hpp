@@ -6,6 +6,7 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/batch_columns.hpp>
+#include <penstock/stage/bucket_by.hpp>
 #include <penstock/stage/cells.hpp>
 #include <penstock/stage/context_parallel.hpp>
 #include <penstock/stage/deal_by.hpp>

@@ -29,6 +29,11 @@ static_assert(std::is_same_v<policy<txt, ps::pad_policy, own_txt>, ps::ragged_po
                   std::is_same_v<policy<jpg, own_txt, ps::pad_policy>, ps::pad_policy>,
               "a field's own policy goes before that for all, wherever they stand");
 static_assert(std::is_same_v<policy<jpg, own_txt, own_jpg>, ps::pad_policy>, "each field may have its own");
+static_assert(ps::detail::padding_multiple<own_jpg> == 1 &&
+                  ps::detail::padding_multiple<decltype(ps::collate<"jpg">(ps::pad_to_multiple<8>))> == 8 &&
+                  ps::detail::padding_multiple<own_txt> == 0 &&
+                  ps::detail::padding_multiple<std::remove_cv_t<decltype(ps::pad_to_largest)>> == 0,
+              "those pad the first dimension that say to what");
 static_assert(std::is_empty_v<own_txt> && std::is_empty_v<ps::ragged_policy>,
               "policies are types and nothing else");
 

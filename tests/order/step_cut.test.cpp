@@ -193,6 +193,27 @@ TEST_CASE("order/step_cut: copies share bindings, as long as one of them needs t
   CHECK(bound == 3);
 }
 
+namespace {
+
+/// The arithmetic cut, listed.
+struct listed_cut : ps::cut {
+  bool same_steps = true;
+
+  void list(std::uint64_t step, numbers& into) const {
+    for (std::uint64_t slot = 0; slot < valid(step); ++slot) into.push_back(at(step)[slot]);
+  }
+  [[nodiscard]] bool elastic() const noexcept { return same_steps; }
+};
+
+}  // namespace
+
+TEST_CASE("order/step_cut: a listing cut is elastic only if it says so") {
+  CHECK(ps::any_epoch_cut(ps::cut{.size = 4}).elastic());
+  CHECK_FALSE(ps::any_epoch_cut(bucket_cut{4, 2, 1, 0}.bind(0)).elastic());
+  CHECK(ps::any_epoch_cut(listed_cut{{.size = 4}, true}).elastic());
+  CHECK_FALSE(ps::any_epoch_cut(listed_cut{{.size = 4}, false}).elastic());
+}
+
 TEST_CASE("order/step_cut: a rule with the arithmetic cut gives the batches of batch") {
   const auto all = [&](const auto& source) {
     for (const std::uint64_t world : {1u, 3u}) {
@@ -244,4 +265,53 @@ TEST_CASE("order/step_cut: a step may hold positions from anywhere") {
   CHECK(consumed == 12);
   const auto fewer = source | ps::shuffle(ps::seed(5)) | ps::shard(0, 2) | ps::batch_by(rule);
   CHECK_THAT(error_of([&] { (void)fewer.open(run.state()); }), contains("resume on another number of ranks"));
+}
+
+namespace {
+
+/// Two positions a step on one rank, and in another order on several, though it says that it is elastic.
+struct lying_cut {
+  std::uint64_t size, world, rank;
+  bool lies;
+
+  [[nodiscard]] std::uint64_t steps() const { return size / 2; }
+  [[nodiscard]] std::uint64_t before(std::uint64_t step) const { return 2 * std::min(step, steps()); }
+  [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return step < steps() ? 2 : 0; }
+  [[nodiscard]] ps::step_view at(std::uint64_t) const { return {0, rank == 0 ? 2u : 0u}; }
+  void list(std::uint64_t step, numbers& into) const {
+    const std::uint64_t first = lies && world == 3 ? step + 1 : step;
+    for (std::uint64_t i = 0; i < 2 && rank == 0; ++i) into.push_back((2 * first + i) % size);
+  }
+  [[nodiscard]] bool elastic() const { return true; }
+  [[nodiscard]] lying_cut bind(std::uint64_t) const { return *this; }
+  [[nodiscard]] lying_cut on(std::uint64_t ranks, std::uint64_t which) const {
+    return {size, ranks, which, lies};
+  }
+  [[nodiscard]] std::uint64_t usual() const { return 2; }
+};
+
+struct lying_rule {
+  bool lies;
+  template <class Orders>
+  [[nodiscard]] lying_cut make(const Orders& orders, const ps::cut_input& in) const {
+    return {orders.size(), in.world, in.rank, lies};
+  }
+  [[nodiscard]] std::string describe() const { return "lying"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("lying");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("order/step_cut: prove finds a cut that says it is elastic and is not") {
+  const std::vector<ps::topology> shapes{{1, 1}, {1, 2}, {1, 3}};
+  const auto source = ps::generated(20, itself) | ps::shuffle(ps::seed(5)) | ps::shard(0, 2);
+  CHECK(ps::prove(source | ps::batch_by(lying_rule{false}), shapes).holds());
+  const ps::proof found = ps::prove(source | ps::batch_by(lying_rule{true}), shapes);
+  CHECK_FALSE(found.holds());
+  CHECK_THAT(
+      to_string(found),
+      contains("step 1 on 3 ranks starts after other samples than step 1 on one, though a state would"));
 }

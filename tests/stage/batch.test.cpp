@@ -8,6 +8,7 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/decode.hpp>
@@ -147,6 +148,39 @@ TEST_CASE("stage/batch: ragged and padded") {
     CHECK(std::string(view[3].begin(), view[3].end()) == "de");
     CHECK(view.values()[0].data()[1] == '\0');
   }
+}
+
+TEST_CASE("stage/batch: lengths are padded to a multiple") {
+  const std::vector<std::string> words{"a", "", "abc", "de", "abcd", "abcde", "", ""};
+  const auto shown = [&](auto policy) {
+    std::vector<ps::extents> shapes;
+    for (auto&& b : (ps::from(words) | ps::decode<ps::text> | ps::batch(2, policy)).epoch(0)) {
+      const auto view = b.values();
+      shapes.push_back(view.shape());
+      CHECK(view.mask().shape() == view.shape());
+      for (std::size_t i = 0; i < 2; ++i) {
+        const std::string& word = words[static_cast<std::size_t>(b.step()) * 2 + i];
+        CHECK(std::string(view[i].begin(), view[i].end()) == word);
+        const auto row = view.values()[i];
+        for (std::size_t c = word.size(); c < row.size(); ++c) CHECK(row.data()[c] == '\0');
+        for (std::size_t c = 0; c < row.size(); ++c)
+          CHECK(view.mask()[i].data()[c] == (c < word.size() ? 1 : 0));
+      }
+    }
+    return shapes;
+  };
+  using shapes = std::vector<ps::extents>;
+  CHECK(shown(ps::pad_to_multiple<4>) ==
+        shapes{ps::extents(2, 4), ps::extents(2, 4), ps::extents(2, 8), ps::extents(2, 0)});
+  CHECK(shown(ps::pad_to_multiple<3>) ==
+        shapes{ps::extents(2, 3), ps::extents(2, 3), ps::extents(2, 6), ps::extents(2, 0)});
+  CHECK(shown(ps::pad_to_multiple<1>) == shown(ps::pad_to_longest));
+  const auto rows = ps::generated(3, [](std::uint64_t i) {
+    return ps::record<ps::field<"x", std::vector<int>>, ps::field<"y", int>>(
+        std::vector<int>(static_cast<std::size_t>(i + 1), 7), 1);
+  });
+  for (auto&& b : rows | ps::batch(3, ps::collate<"x">(ps::pad_to_multiple<64>)))
+    CHECK(ps::get<"x">(b).shape() == ps::extents(3, 64));
 }
 
 TEST_CASE("stage/batch: a small file cannot claim an arbitrary number of empty rows") {

@@ -18,6 +18,7 @@ inline constexpr bool is_policy = requires { typename T::policy_tag; };
 /// How `batch` combines the values of one field.
 ///   stack            equal shapes, one array with a new first dimension; other shapes are errors at their position
 ///   pad_to_longest   arrays zero-padded along their first dimension to the longest in the batch, with a mask
+///   pad_to_multiple<n>   as pad_to_longest, but the length is rounded up to a multiple of n
 ///   pad_to_largest   arrays padded along every dimension to the largest in the batch, with their shapes
 ///   ragged           all values one after another, with offsets
 ///   channels_first   as stack, but (height, width, channels) pictures are stored (channels, height, width)
@@ -25,6 +26,12 @@ inline constexpr bool is_policy = requires { typename T::policy_tag; };
 struct stack_policy : detail::policy {};
 /// Pads a field's values with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy : detail::policy {};
+/// Pads a field's values with zeros to the longest of the batch, rounded up to a multiple: a `padded_view`.
+template <std::size_t Multiple>
+struct pad_multiple_policy : detail::policy {
+  static_assert(Multiple != 0 && Multiple <= std::size_t{1} << 31,
+                "penstock: pad_to_multiple<n> needs an n from 1 to 2^31, such as 8 or 64");
+};
 /// Stores a field's values one after another, with their offsets: a `ragged_view`.
 struct ragged_policy : detail::policy {};
 /// Stacks a field's (height, width, channels) values as (channels, height, width).
@@ -57,6 +64,11 @@ struct pad_all_policy : detail::policy {
 inline constexpr stack_policy stack{};
 /// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
+/// An option of `batch`: pads each batch to its longest value, rounded up to a multiple of `Multiple`, as
+/// `pad_to_multiple_of` of Hugging Face's collators: there are fewer different lengths, and they suit the
+/// device.
+template <std::size_t Multiple>
+inline constexpr pad_multiple_policy<Multiple> pad_to_multiple{};
 /// An option of `batch`: pads arrays such as images of unequal sizes to the largest of their batch, along
 /// every dimension that differs: each value is at the corner whose indexes are 0, and zeros fill the rest.
 /// All values have equally many dimensions. `pad_to_largest(channels_first)` transposes images of (height,
@@ -98,9 +110,16 @@ template <class Policy>
 inline constexpr bool pads_all = false;
 template <auto Fill, class Order>
 inline constexpr bool pads_all<pad_all_policy<Fill, Order>> = true;
+/// What the padded length is a multiple of, for a policy that pads the first dimension; otherwise 0.
+template <class Policy>
+inline constexpr std::size_t padding_multiple = std::is_same_v<Policy, pad_policy> ? 1 : 0;
+template <std::size_t Multiple>
+inline constexpr std::size_t padding_multiple<pad_multiple_policy<Multiple>> = Multiple;
+template <class Name, class Policy>
+inline constexpr std::size_t padding_multiple<field_policy<Name, Policy>> = padding_multiple<Policy>;
 /// Whether a policy, or that of one field, pads values to those of their batch.
 template <class Policy>
-inline constexpr bool pads = pads_all<Policy> || std::is_same_v<Policy, pad_policy>;
+inline constexpr bool pads = pads_all<Policy> || padding_multiple<Policy> != 0;
 template <class Name, class Policy>
 inline constexpr bool pads<field_policy<Name, Policy>> = pads<Policy>;
 /// The policy that arranges single values.

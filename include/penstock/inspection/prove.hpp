@@ -20,7 +20,8 @@ namespace penstock::inline v0_1 {
 /// With `batch_by`, the ranks' parts differ like batches do, and each topology has its own global steps: the
 /// same batches in the same order, dealt to different numbers of ranks. `stops` are not checked there: a
 /// state records how many samples precede it, and a topology resumes it if one of its steps starts at that
-/// sample.
+/// sample. Where the positions of steps are listed and a state may resume on any number of ranks, as with
+/// `global_bucket_by`, the samples before each step are proved to be those that one rank alone has had.
 /// Reads no sample. Memory: 5 bytes per position (21 if an epoch has few positions of many samples), with
 /// `sampled` O(shards). Time: about 0.1 us per position and topology, divided over `threads`. Throws
 /// `error(errc::argument)` if there are more ranks than a global step has samples, and if no topology or no

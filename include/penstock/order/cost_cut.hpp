@@ -162,14 +162,15 @@ template <class Orders, class Cost>
 class cost_cut {
  public:
   cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in,
-           bool padded = false)
+           bool padded = false, std::uint64_t multiple = 1)
       : orders_(std::move(orders)),
         cost_(std::move(cost)),
         limit_(limit),
         world_(in.world),
         rank_(in.rank),
         policy_(policy),
-        padded_(padded) {
+        padded_(padded),
+        multiple_(multiple) {
     detail::check_cost_cut(orders_.size(), limit);
   }
 
@@ -207,7 +208,8 @@ class cost_cut {
  private:
   [[nodiscard]] std::uint64_t cost_of(std::uint64_t sample, position at) const {
     try {
-      return cost_(sample);
+      const std::uint64_t cost = cost_(sample), over = multiple_ == 1 ? 0 : cost % multiple_;
+      return over == 0 || cost >> 63 != 0 ? cost : cost - over + multiple_;
     } catch (error& e) {
       detail::rethrow_cost(e, at, sample);
     }
@@ -240,27 +242,28 @@ class cost_cut {
   std::uint64_t limit_, world_, rank_;
   tail policy_;
   bool padded_;
+  std::uint64_t multiple_;
   detail::epoch_tables<detail::batch_starts> tables_;
 };
 
 namespace detail {
 
-/// The costs of samples: from a function, or from values for all of them.
+/// The costs of samples, or other numbers: from a function, or from values for all of them.
 template <class F>
 struct costs {
   F given;
 
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const {
+  [[nodiscard]] auto operator()(std::uint64_t sample) const {
     if constexpr (sample_values<F>)
       return given[sample];
     else
       return given(sample);
   }
-  void check([[maybe_unused]] const cut_input& in) const {
+  void check([[maybe_unused]] const cut_input& in, [[maybe_unused]] std::string_view stage) const {
     if constexpr (sample_values<F>) {
       order_input places{in.samples};
       places.places.reset(new source_places(in.dataset, in.samples));
-      check_places(places, given.size(), given.dataset(), given.describe(), "batch_by");
+      check_places(places, given.size(), given.dataset(), given.describe(), stage);
     }
   }
   [[nodiscard]] std::string describe() const {
@@ -289,20 +292,24 @@ struct cost_rule {
   detail::costs<Cost> cost;
   std::uint64_t limit = 1;
   tail at_end = tail::keep;
-  bool padded = false;  ///< every sample of a batch costs as much as the most costly one
+  bool padded = false;         ///< every sample of a batch costs as much as the most costly one
+  std::uint64_t multiple = 1;  ///< costs are rounded up to one of it
 
   template <class Orders>
   [[nodiscard]] cost_cut<Orders, detail::costs<Cost>> make(const Orders& orders, const cut_input& in) const {
-    cost.check(in);
-    return {orders, cost, limit, at_end, in, padded};
+    cost.check(in, "batch_by");
+    return {orders, cost, limit, at_end, in, padded, multiple};
   }
   [[nodiscard]] std::string describe() const {
     const std::string costs = cost.describe();
     return detail::text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit,
-                         padded ? " with padding" : "", ", tail ", to_string(at_end), ")"});
+                         padded ? " with padding" : "",
+                         multiple == 1 ? "" : detail::text({" to multiples of ", multiple}), ", tail ",
+                         to_string(at_end), ")"});
   }
   void fingerprint(auto& h) const {
     h.add(padded ? "padded cost" : "cost", at_end, limit);
+    if (multiple != 1) h.add("multiple", multiple);
     cost.fingerprint(h);
   }
 };

@@ -126,7 +126,7 @@ constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
       "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
-      "ragged, pad_to_longest, pad_to_largest, channels_first or pitched<bytes>, or "
+      "ragged, pad_to_longest, pad_to_multiple<n>, pad_to_largest, channels_first or pitched<bytes>, or "
       "collate<\"name\">(...) for one field");
   static_assert(
       !repeats_an_option<Options...>,
@@ -210,8 +210,8 @@ struct collating {
 /// `batch(size, options...)`; `global_batch(size, options...)` gives the size over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
-/// policy for all fields (`stack` by default, `pad_to_longest`, `pad_to_largest`, `ragged`,
-/// `channels_first`, `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
+/// policy for all fields (`stack` by default, `pad_to_longest`, `pad_to_multiple<n>`, `pad_to_largest`,
+/// `ragged`, `channels_first`, `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
 ///
 /// `channels_first` transposes images of (height, width, channels) on their way to the slot: the column is
 /// dense, of shape (slots, channels, height, width). `pad_to_largest` puts images of unequal sizes in one

@@ -9,6 +9,7 @@
 #include <penstock/stage/batch.hpp>
 
 #include <concepts>
+#include <numeric>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -36,6 +37,27 @@ struct batch_by_without_numbers : about_expression {
 
 }  // namespace mistakes
 
+namespace detail {
+
+/// What the stages have in common that cut batches by a rule.
+template <class Rule, class... Policies>
+struct cutting_by_rule : collating<Policies...> {
+  using penstock_part = batch_tag;
+  static constexpr bool uneven_steps = true;
+
+  Rule rule;
+
+  /// The cut of a plan that has these orders.
+  template <class Orders>
+    requires cut_rule<Rule, Orders>
+  [[nodiscard]] auto cut_of(const Orders& orders, const cut_input& in) const {
+    return rule.make(orders, in);
+  }
+  [[nodiscard]] std::string describe() const { return rule.describe(); }
+};
+
+}  // namespace detail
+
 /// Cuts the sequence into batches by a rule instead of a fixed size, and collates each field as `batch` does.
 /// Made by `batch_by(cost, limit, options...)`, or by `batch_by(rule, options...)` with your own `cut_rule`.
 ///
@@ -46,8 +68,8 @@ struct batch_by_without_numbers : about_expression {
 ///
 /// With `pad_to_longest` or `pad_to_largest`, for all fields or for one, padding counts: in such a batch
 /// every sample costs as much as the most costly one, so that the slots of `batch_by(length, 2048,
-/// pad_to_longest)`
-/// hold 2048 tokens at most, padding included. `pad_to_largest` pads height and width one by one: give it the
+/// pad_to_longest)` hold 2048 tokens at most, padding included. With `pad_to_multiple<n>` costs are rounded
+/// up first, as lengths are. `pad_to_largest` pads height and width one by one: give it the
 /// square of the longer side, or count pixels where images of a batch are of one orientation.
 ///
 /// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
@@ -79,23 +101,12 @@ struct batch_by_without_numbers : about_expression {
 ///         texts, "length", [](const auto& s) { return std::uint64_t{get<"txt">(s).size()}; }, "derived");
 ///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
 template <class Rule, class... Policies>
-struct batch_by_stage : detail::collating<Policies...> {
-  using penstock_part = batch_tag;
+struct batch_by_stage : detail::cutting_by_rule<Rule, Policies...> {
   static constexpr std::string_view stage_name = "batch_by";
-  static constexpr bool uneven_steps = true;
 
-  Rule rule;
-
-  /// The cut of a plan that has these orders.
-  template <class Orders>
-    requires cut_rule<Rule, Orders>
-  [[nodiscard]] auto cut_of(const Orders& orders, const cut_input& in) const {
-    return rule.make(orders, in);
-  }
-  [[nodiscard]] std::string describe() const { return rule.describe(); }
   void fingerprint(auto& h) const {
     h.add(stage_name);
-    rule.fingerprint(h);
+    this->rule.fingerprint(h);
   }
   template <class Context>
   static consteval auto diagnose() {
@@ -133,22 +144,26 @@ concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
 template <class Rule>
 concept rule_with_padding = requires(Rule& r) { r.padded = true; };
 
-inline void check_batch_by_tail(tail at_end) {
+/// A rule that counts the multiple to which lengths are padded if it is told of it.
+template <class Rule>
+concept rule_with_multiple = requires(Rule& r) { r.multiple = std::uint64_t{1}; };
+
+inline void check_batch_by_tail(tail at_end, std::string_view stage) {
   if (at_end == tail::pad)
     throw error(errc::argument,
-                "batch_by has no fixed number of samples to pad to; give it tail::keep or tail::drop")
-        .in_stage("batch_by");
+                {stage, " has no fixed number of samples to pad to; give it tail::keep or tail::drop"})
+        .in_stage(stage);
 }
 
 /// The options after a rule; a tail policy is passed on to it.
-template <class Rule, class... Policies>
+template <template <class, class...> class Stage, class Rule, class... Policies>
 struct batch_by_builder {
   Rule rule;
 
   [[nodiscard]] auto with([[maybe_unused]] tail t) const {
     batch_by_builder made = *this;
     if constexpr (rule_with_tail<Rule>) {  // otherwise `batch_by` has reported the mistake
-      check_batch_by_tail(t);
+      check_batch_by_tail(t, Stage<Rule>::stage_name);
       made.rule.at_end = t;
     }
     return made;
@@ -156,11 +171,13 @@ struct batch_by_builder {
   template <class Policy>
     requires(!std::same_as<Policy, tail>)
   [[nodiscard]] auto with(Policy) const {
-    batch_by_builder<Rule, Policies..., Policy> made{rule};
+    batch_by_builder<Stage, Rule, Policies..., Policy> made{rule};
     if constexpr (pads<Policy> && rule_with_padding<Rule>) made.rule.padded = true;
+    if constexpr (padding_multiple<Policy> != 0 && rule_with_multiple<Rule>)
+      made.rule.multiple = std::lcm(made.rule.multiple, std::uint64_t{padding_multiple<Policy>});
     return made;
   }
-  [[nodiscard]] auto done() const { return batch_by_stage<Rule, Policies...>{{}, rule}; }
+  [[nodiscard]] auto done() const { return Stage<Rule, Policies...>{{{}, rule}}; }
 };
 
 }  // namespace detail
@@ -174,7 +191,8 @@ template <class Cost, class... Options>
       "a std::uint64_t, or values for every sample, and returns an unsigned number");
   detail::check_batch_options<Options...>();
   return detail::build_batch(
-      detail::batch_by_builder<cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}}, options...);
+      detail::batch_by_builder<batch_by_stage, cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}},
+      options...);
 }
 /// Cuts batches by your own rule; see `cut_rule`. The rule handles its tail itself.
 template <cut_rule<order_chain<>> Rule, class... Policies>
@@ -183,7 +201,7 @@ template <cut_rule<order_chain<>> Rule, class... Policies>
                 "penstock: this rule has no tail; let it handle the last step itself, or give it a member "
                 "at_end of type tail for batch_by to set");
   detail::check_batch_options<Policies...>();
-  return detail::build_batch(detail::batch_by_builder<Rule>{std::move(rule)}, policies...);
+  return detail::build_batch(detail::batch_by_builder<batch_by_stage, Rule>{std::move(rule)}, policies...);
 }
 /// Any other arguments are a mistake, which gets a sentence.
 template <class First, class... Rest>

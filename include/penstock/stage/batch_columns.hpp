@@ -142,7 +142,7 @@ consteval auto editing_view() {
     return std::type_identity<strided_view<typename kept::type>>{};
   } else if constexpr (stacks<Policy>) {
     return std::type_identity<tensor_view<typename kept::type>>{};
-  } else if constexpr (std::is_same_v<Policy, pad_policy>) {
+  } else if constexpr ((padding_multiple<Policy> != 0)) {
     return std::type_identity<basic_padded_view<typename kept::type>>{};
   } else if constexpr (pads_all<Policy>) {
     return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};

@@ -64,6 +64,8 @@ class prover {
   topology_proof prove_one(std::size_t which, sentences& wrong);
   /// Proves a topology whose batches have no fixed number of samples.
   topology_proof prove_uneven(std::size_t which, sentences& wrong);
+  /// Checks that the steps of these ranks are where a state of another number of ranks resumes.
+  void prove_elastic(const std::vector<any_epoch_cut>& ranks, sentences& wrong);
   /// Computes the counts of an epoch of which only some steps were checked.
   void count_by_size(topology_proof& found) const;
   /// Checks that the ranks' parts of a step cover each of its positions once.

@@ -332,6 +332,31 @@ PENSTOCK_INLINE std::string_view fault_in_rows(const packed_step& rows, std::siz
   return {};
 }
 
+/// Wherever steps of a topology and of one rank alone start after equally many samples, those must be the
+/// same.
+PENSTOCK_INLINE void prover::prove_elastic(const std::vector<any_epoch_cut>& ranks, sentences& wrong) {
+  const any_epoch_cut alone = plan_.uneven.on(1, 0).bind(epoch_);
+  std::vector<std::uint64_t> listed;
+  std::uint64_t ours = 0, theirs = 0, there = 0;  // sums of what is mixed from the positions before a step
+  const auto add_all = [&listed](std::uint64_t& sum) {
+    for (const std::uint64_t index : listed) sum += mix64(index);
+    listed.clear();
+  };
+  for (std::uint64_t step = 0; step <= ranks.front().steps(); ++step) {
+    const std::uint64_t before = ranks.front().before(step);
+    while (there < alone.steps() && alone.before(there + 1) <= before) {
+      alone.list(there++, listed);
+      add_all(theirs);
+    }
+    if (alone.before(there) == before && ours != theirs)
+      violation(wrong, {"step ", step, " on ", ranks.size(), " ranks starts after other samples than step ",
+                        there, " on one, though a state would resume there"});
+    if (step == ranks.front().steps()) break;
+    for (const any_epoch_cut& mine : ranks) mine.list(step, listed);
+    add_all(ours);
+  }
+}
+
 PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const bool first = epoch_ == options_.first_epoch, all_of_it = !made_.sampled;
@@ -395,6 +420,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
                 {"step ", step, " on ", ranks.size(), " ranks has ", in_step, " samples, not ", count});
     delivered += in_step;
   }
+  if (all_of_it && any.lists() && any.elastic()) prove_elastic(ranks, wrong);
   if (!first) return found;
   found.steps = steps;
   const std::uint64_t samples = any.before(steps) - pieces;

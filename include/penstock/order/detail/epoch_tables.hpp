@@ -11,13 +11,13 @@ namespace penstock::inline v0_1::detail {
 
 /// The tables of an order that needs one per epoch: keeps those that a binding still uses, and always the
 /// one built last. Copies share them. If another thread is building the table you ask for, the call
-/// blocks; requests for other epochs do not block.
-template <class Table>
+/// blocks; requests for other epochs do not block. `Key` is what a table depends on.
+template <class Table, class Key = std::uint64_t>
 class epoch_tables {
  public:
   /// The table of an epoch; calls `make()` if there is none.
   template <class Make>
-  [[nodiscard]] std::shared_ptr<const Table> get(std::uint64_t epoch, const Make& make) const {
+  [[nodiscard]] std::shared_ptr<const Table> get(const Key& epoch, const Make& make) const {
     std::unique_lock lock(tables_->guard);
     const std::shared_ptr<entry> mine = entry_of(epoch);
     if (std::shared_ptr<const Table> there = mine->made.lock()) return there;
@@ -36,8 +36,8 @@ class epoch_tables {
 
  private:
   struct entry {
-    explicit entry(std::uint64_t number) : epoch(number) {}
-    std::uint64_t epoch;
+    explicit entry(const Key& number) : epoch(number) {}
+    Key epoch;
     std::weak_ptr<const Table> made;  // guarded by `guard`
     std::mutex making;
   };
@@ -49,7 +49,7 @@ class epoch_tables {
 
   // Call with `guard` held. Drops entries whose table is gone, unless a thread is building or waiting for
   // it.
-  [[nodiscard]] std::shared_ptr<entry> entry_of(std::uint64_t epoch) const {
+  [[nodiscard]] std::shared_ptr<entry> entry_of(const Key& epoch) const {
     auto& all = tables_->entries;
     std::erase_if(all, [](const auto& one) { return one.use_count() == 1 && one->made.expired(); });
     for (const auto& one : all)

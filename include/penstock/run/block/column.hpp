@@ -194,7 +194,7 @@ class fixed_column : public shapeless_column {
 template <class T, class Policy>
 class flexible_column : public flexible_values {
   static constexpr bool stacks = detail::stacks<Policy>;
-  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
+  static constexpr bool pads = detail::padding_multiple<Policy> != 0;
   static constexpr bool pads_all = detail::pads_all<Policy>;
   static constexpr collation how = stacks     ? collation::stacked
                                    : pads     ? collation::padded
@@ -210,7 +210,7 @@ class flexible_column : public flexible_values {
   template <class Session>
   flexible_column(Session& session, memory_account& account)
       : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill(),
-                        std::is_same_v<T, std::byte>) {}
+                        std::is_same_v<T, std::byte>, detail::padding_multiple<Policy>) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {

@@ -37,8 +37,11 @@ class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
   /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
+  /// `multiple`:
+  /// of what the length of `padded` values is one.
   flexible_values(auto& session, memory_account& account, collation how, std::size_t element_bytes,
-                  std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false)
+                  std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false,
+                  std::size_t multiple = 1)
       : memory_(session, account),
         account_(&account),
         lock_(new std::mutex),
@@ -46,7 +49,8 @@ class flexible_values {
         element_bytes_(element_bytes),
         row_alignment_(row_alignment),
         fill_(fill),
-        encoded_(encoded) {}
+        encoded_(encoded),
+        multiple_(multiple) {}
   flexible_values(flexible_values&&) noexcept;
   flexible_values& operator=(flexible_values&&) noexcept;
   ~flexible_values();
@@ -156,6 +160,7 @@ class flexible_values {
   std::size_t row_alignment_;
   const std::byte* fill_;
   bool encoded_;
+  std::size_t multiple_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;

@@ -248,6 +248,8 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
       throw slot_error{i, error(e).in_stage("batch")};
     }
   }
+  if (const std::uint64_t over = multiple_ == 1 ? 0 : longest % multiple_; over != 0)
+    longest += multiple_ - over;
   shape_ = inner.prepend(longest);
   has_shape_ = true;
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
