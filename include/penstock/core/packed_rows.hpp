@@ -140,9 +140,9 @@ class packed_view : public tensor_view<T>, public packed_rows {
   [[nodiscard]] std::span<T> operator[](const packed_document& d) const noexcept {
     T* first = nullptr;
     std::size_t size = 0;
-    this->for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+    this->for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
       if (first == nullptr) first = this->data() + place;
-      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
+      const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
       if (used != 0) size = static_cast<std::size_t>(this->data() + place + used - first);
     });
     return {first, size};

@@ -100,7 +100,7 @@ struct pack_stage {
   /// The cut of a plan that has these orders and stages.
   template <class Orders, class Stages>
   [[nodiscard]] auto cut_of(const Orders& orders, const Stages& stages, const cut_input& in) const {
-    length.check(in);
+    length.check(in, stage_name);
     packed_facts facts{capacity, options, {}, length.where()};
     stages.apply([&](const auto&... each) { (take(facts, each, in), ...); });
     return packed_cut<Orders, detail::costs<Length>>(orders, length, std::move(facts), in);

@@ -104,10 +104,10 @@ class packed_column : public shapeless_column {
   /// Copies the tokens that are here; `tokens` are those of the document.
   void copy(std::size_t slot, const packed_document& d, const T* tokens) {
     std::size_t run = 2 * slot;
-    rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
-      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
-      if (used != 0) std::memcpy(values() + place, tokens + from, used * sizeof(T));
-      if (rows_->slices != 1) next_[run++] = from + count < d.length ? tokens[from + count] : T{};
+    rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
+      const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
+      if (used != 0) std::memcpy(values() + place, tokens + token, used * sizeof(T));
+      if (rows_->slices != 1) next_[run++] = token + count < d.length ? tokens[token + count] : T{};
     });
   }
   /// The whole value, in memory of this thread.
