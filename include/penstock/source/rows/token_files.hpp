@@ -5,6 +5,7 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/rows/megatron_index.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -15,26 +16,12 @@ namespace penstock::inline v0_1::detail {
 
 enum class token_format { raw, llmc, megatron, litdata };
 
-/// The number type of tokens.
-struct token_type {
-  std::size_t width;
-  bool is_signed;
-
-  template <std::integral T>
-  [[nodiscard]] static constexpr token_type of() noexcept {
-    return {sizeof(T), std::signed_integral<T>};
-  }
-  friend bool operator==(const token_type&, const token_type&) = default;
-};
-
 /// The windows to cut; see `token_windows`.
 struct window_layout {
   std::uint64_t length, targets, stride;
   bool within_documents;
 };
 
-/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
-[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
 /// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
 [[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
 
