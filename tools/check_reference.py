@@ -26,7 +26,7 @@ MEMBERS_PAGE = PAGES / "members.md"
 # What programs do not name: folders, single headers, and concepts. USED is what they do name of it.
 INNER = ("base/", "evaluation/", "run/bad/", "run/block/", "run/engine/", "run/feed/", "run/delivery/")
 INNER_HEADERS = {f"{stem}.hpp" for stem in """core/compiled core/element core/fingerprint core/message core/mistake
-    core/pack core/part core/projection core/shape_class order/cost_cut order/cut order/order_chain order/step_cut
+    core/light_tuple core/part core/projection core/shape_class order/cost_cut order/cut order/order_chain order/step_cut
     device/image/image_places device/image/image_values device/image/image_work storage/fetched
     storage/range_store storage/session_view storage/sigbus_guard storage/threaded_reads""".split()}
 USED = {f"run/{stem}.hpp" for stem in ("bad/bad_entry", "block/batch_handle")}

@@ -26,7 +26,7 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>

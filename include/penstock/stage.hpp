@@ -5,6 +5,7 @@
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
+#include <penstock/stage/pack.hpp>
 #include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/cells.hpp>
 #include <penstock/stage/decode.hpp>

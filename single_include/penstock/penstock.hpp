@@ -9777,35 +9777,35 @@ template <std::size_t I>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/pack.hpp
+// ---- penstock/core/light_tuple.hpp
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
 template <std::size_t I, class T>
-struct pack_slot {
+struct tuple_slot {
   T value{};
 };
 /// Only here the attribute pays; with it Clang 16 initialises nested aggregates through a temporary, and may
 /// crash.
 template <std::size_t I, class T>
   requires std::is_empty_v<T>
-struct pack_slot<I, T> {
+struct tuple_slot<I, T> {
   [[no_unique_address]] T value{};
 };
 
 template <class Numbers, class... Ts>
-struct pack_slots;
+struct tuple_slots;
 template <std::size_t... Is, class... Ts>
-struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
+struct tuple_slots<std::index_sequence<Is...>, Ts...> : tuple_slot<Is, Ts>... {
   template <class F>
   constexpr decltype(auto) apply(F&& f) const {
-    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
+    return f(static_cast<const tuple_slot<Is, Ts>&>(*this).value...);
   }
   template <class F>
   constexpr decltype(auto) apply(F&& f) {
-    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
+    return f(static_cast<tuple_slot<Is, Ts>&>(*this).value...);
   }
 };
 
@@ -9814,45 +9814,45 @@ struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
 /// Values of different types, side by side. An aggregate, because a std::tuple costs compilation a dozen
 /// functions for each type in it, and as many again each time a stage is appended.
 template <class... Ts>
-struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
+struct light_tuple : detail::tuple_slots<std::index_sequence_for<Ts...>, Ts...> {
   static constexpr std::size_t size = sizeof...(Ts);
 };
 
 namespace detail {
 
 template <std::size_t I, class T>
-[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
+[[nodiscard]] constexpr T& at(tuple_slot<I, T>& slot) noexcept {
   return slot.value;
 }
 template <std::size_t I, class T>
-[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
+[[nodiscard]] constexpr const T& at(const tuple_slot<I, T>& slot) noexcept {
   return slot.value;
 }
 
 template <std::size_t I, class T>
-std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
+std::type_identity<T> type_in_slot(const tuple_slot<I, T>&);
 template <std::size_t I, class Pack>
 using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
 
 template <class... Ts>
-[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
+[[nodiscard]] constexpr light_tuple<std::remove_cvref_t<Ts>...> make_light_tuple(Ts&&... values) {
   return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return pack<std::remove_cvref_t<Ts>...>{
-        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
+    return light_tuple<std::remove_cvref_t<Ts>...>{
+        {tuple_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
   }(std::index_sequence_for<Ts...>{});
 }
 
 template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...>&& a, pack<Bs...>&& b) {
+[[nodiscard]] constexpr light_tuple<As..., Bs...> join(light_tuple<As...>&& a, light_tuple<Bs...>&& b) {
   return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
-    return pack<As..., Bs...>{
-        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
-         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
+    return light_tuple<As..., Bs...>{
+        {tuple_slot<I, As>{std::move(static_cast<tuple_slot<I, As>&>(a).value)}...,
+         tuple_slot<sizeof...(As) + J, Bs>{std::move(static_cast<tuple_slot<J, Bs>&>(b).value)}...}};
   }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
 }
 template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(const pack<As...>& a, pack<Bs...>&& b) {
-  return join(pack<As...>(a), std::move(b));
+[[nodiscard]] constexpr light_tuple<As..., Bs...> join(const light_tuple<As...>& a, light_tuple<Bs...>&& b) {
+  return join(light_tuple<As...>(a), std::move(b));
 }
 
 }  // namespace detail
@@ -10095,12 +10095,12 @@ class plan {
  public:
   using penstock_part = plan_tag;
   using source_type = Source;
-  using stages_type = pack<Stages...>;
+  using stages_type = light_tuple<Stages...>;
   using context = detail::context_of<Source, Stages...>;
   /// The type of an element at the end of the chain, before it is collated.
   using element = typename context::element;
 
-  constexpr explicit plan(Source source, pack<Stages...> stages = {})
+  constexpr explicit plan(Source source, light_tuple<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
   [[nodiscard]] constexpr const Source& source() const& noexcept { return source_; }
@@ -10213,15 +10213,15 @@ template <class... Stages>
 class segment {
  public:
   using penstock_part = segment_tag;
-  constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const pack<Stages...>& stages() const& noexcept { return stages_; }
-  [[nodiscard]] constexpr pack<Stages...>&& stages() && noexcept { return std::move(stages_); }
+  constexpr explicit segment(light_tuple<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const light_tuple<Stages...>& stages() const& noexcept { return stages_; }
+  [[nodiscard]] constexpr light_tuple<Stages...>&& stages() && noexcept { return std::move(stages_); }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
 
  private:
-  [[no_unique_address]] pack<Stages...> stages_;
+  [[no_unique_address]] light_tuple<Stages...> stages_;
 };
 
 /// A plan that still promises the guarantee: `static_assert(indexed<decltype(loader)>)`.
@@ -10380,9 +10380,9 @@ struct diagnose_all<Context, Stage, Rest...>
     : diagnose_from<decltype(diagnose_stage<Context, Stage>()), Context, Stage, Rest...> {};
 
 template <class T>
-struct parts_of : std::type_identity<pack<T>> {};
+struct parts_of : std::type_identity<light_tuple<T>> {};
 template <class... Stages>
-struct parts_of<segment<Stages...>> : std::type_identity<pack<Stages...>> {};
+struct parts_of<segment<Stages...>> : std::type_identity<light_tuple<Stages...>> {};
 
 template <class T>
 struct plan_context : std::type_identity<context_of<T>> {};
@@ -10393,7 +10393,7 @@ struct plan_context<plan<Source, Stages...>> : std::type_identity<typename plan<
 template <class L, class Tuple>
 struct diagnose_tuple;
 template <class L, class... Stages>
-struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+struct diagnose_tuple<L, light_tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
 /// A source written before sources had `connect`.
 template <class T>
@@ -10452,12 +10452,12 @@ using mistake_of = decltype(diagnose<L, R>());
 template <class L, class Stages>
 struct all_parts;
 template <class Source, class... Before, class... Stages>
-struct all_parts<plan<Source, Before...>, pack<Stages...>> {
+struct all_parts<plan<Source, Before...>, light_tuple<Stages...>> {
   template <guarantee G>
   using loser = loser_of<G, Source, Before..., Stages...>;
 };
 template <part_of_kind<source_tag> Source, class... Stages>
-struct all_parts<Source, pack<Stages...>> {
+struct all_parts<Source, light_tuple<Stages...>> {
   template <guarantee G>
   using loser = loser_of<G, Source, Stages...>;
 };
@@ -10467,7 +10467,7 @@ struct all_parts<Source, pack<Stages...>> {
 template <class Wrong, class L, class R>
 struct explanation {
   using mistake = Wrong;
-  using shown = pack<>;
+  using shown = light_tuple<>;
 };
 template <class Wrong, class L, class R>
   requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
@@ -10487,15 +10487,15 @@ constexpr auto stages_tuple(T&& x) {
   if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
     return std::forward<T>(x).stages();
   else
-    return make_pack(std::forward<T>(x));
+    return make_light_tuple(std::forward<T>(x));
 }
 
 template <class Source, class... Stages>
-constexpr auto make_plan(Source source, pack<Stages...> stages) {
+constexpr auto make_plan(Source source, light_tuple<Stages...> stages) {
   return plan<Source, Stages...>(std::move(source), std::move(stages));
 }
 template <class... Stages>
-constexpr auto make_segment(pack<Stages...> stages) {
+constexpr auto make_segment(light_tuple<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
@@ -10602,7 +10602,7 @@ template <class Source, class... Stages, class Right>
 template <class... Stages>
 template <class... Options>
 auto segment<Stages...>::open(Options&&...) const {
-  mistakes::no_source::explain(std::type_identity<pack<Options...>>{});
+  mistakes::no_source::explain(std::type_identity<light_tuple<Options...>>{});
   return ill_formed{};
 }
 
@@ -13413,7 +13413,7 @@ struct pin_and_copy_stage {
   template <class... Given>
     requires(sizeof...(Given) != 1 || !(device<std::remove_cvref_t<Given>> && ...))
   [[nodiscard]] constexpr pin_and_copy_stage operator()(Given&&...) const {
-    static_assert(never<pack<Given...>>,
+    static_assert(never<light_tuple<Given...>>,
                   "penstock: pin_and_copy is given a device, or nothing and no parentheses; write "
                   "pin_and_copy for batches in host memory, or pin_and_copy(cuda{.device = 0})");
     return *this;
@@ -13835,7 +13835,7 @@ class bound_epoch {
 template <order... Orders>
 class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
-  using order_pack = pack<Orders...>;
+  using order_pack = light_tuple<Orders...>;
 
   /// Whether a stage after number I gives it epochs other than the chain's.
   template <std::size_t I>
@@ -13856,7 +13856,7 @@ class order_chain {
   struct levels_of;
   template <std::size_t... I>
   struct levels_of<std::index_sequence<I...>> {
-    using type = pack<level<I>...>;
+    using type = light_tuple<level<I>...>;
   };
 
  public:
@@ -14009,16 +14009,16 @@ class order_chain {
 namespace detail {
 
 template <class... Made>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input, pack<Made...> made) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, light_tuple<Made...> made) {
   return order_chain<Made...>(first, std::move(made));
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, pack<Made...> made,
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, light_tuple<Made...> made,
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), join(std::move(made), make_pack(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_light_tuple(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -14026,7 +14026,7 @@ template <class... Made, class Stage, class... Rest>
 /// Makes the order chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
-  return detail::extend_chain(in, in, pack<>{}, stages...);
+  return detail::extend_chain(in, in, light_tuple<>{}, stages...);
 }
 
 /// The return type of `make_order_chain` for these stages.
@@ -14582,7 +14582,7 @@ template <class Stages>
 struct parts_in;
 
 template <class... Stages>
-struct parts_in<pack<Stages...>> {
+struct parts_in<light_tuple<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
   /// The index of the first stage of a kind, or `count`.
@@ -14602,7 +14602,7 @@ struct parts_in<pack<Stages...>> {
   static constexpr bool has = place<Tag> != count;
   /// The type of the first stage of a kind, or `Otherwise`.
   template <class Tag, class Otherwise>
-  using first = type_at<place<Tag>, pack<Stages..., Otherwise>>;
+  using first = type_at<place<Tag>, light_tuple<Stages..., Otherwise>>;
 };
 
 /// A stage whose seed may be the plan's, such as `shuffle`: `with_plan_seed(seed)` is the stage with that
@@ -14612,13 +14612,13 @@ concept takes_plan_seed = requires(const Stage& s) { s.with_plan_seed(std::uint6
 
 /// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const pack<Stages...>& stages, std::uint64_t plan_seed, pack<Found...> found = {}) {
+auto orders_between(const light_tuple<Stages...>& stages, std::uint64_t plan_seed, light_tuple<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
     return found;
-  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
+  } else if constexpr (part_of_kind<type_at<First, light_tuple<Stages...>>, order_tag>) {
     const auto& stage = at<First>(stages);
     const auto after = [&](const auto& one) {
-      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_pack(one)));
+      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_light_tuple(one)));
     };
     if constexpr (takes_plan_seed<decltype(stage)>)
       return after(stage.with_plan_seed(plan_seed));
@@ -14630,7 +14630,7 @@ auto orders_between(const pack<Stages...>& stages, std::uint64_t plan_seed, pack
 }
 
 template <class... Stages>
-auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
+auto chain_of_orders(order_input in, const light_tuple<Stages...>& orders) {
   return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
@@ -14642,7 +14642,7 @@ struct bad_samples_are_fatal {
 template <class Orders>
 inline constexpr bool any_wants_places = false;
 template <class... Stages>
-inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
+inline constexpr bool any_wants_places<light_tuple<Stages...>> = (place_wanting<Stages> || ...);
 
 /// Appends a text to a list; out of line, because a plan has many.
 void add_text(std::vector<std::string>& all, std::string_view one);
@@ -14850,17 +14850,17 @@ std::vector<std::string> sequence_words(const Plan& p) {
 namespace detail {
 
 template <class Element>
-constexpr projection first_uses(const pack<>*, const projection& behind) {
+constexpr projection first_uses(const light_tuple<>*, const projection& behind) {
   return behind;
 }
 template <class Element, class Stage, class... Rest>
-constexpr projection first_uses(const pack<Stage, Rest...>*, const projection& behind) {
+constexpr projection first_uses(const light_tuple<Stage, Rest...>*, const projection& behind) {
   if constexpr (projecting_stage<Stage, Element>)
     return Stage::template uses<Element>();
   else if constexpr (value_stage<Stage>)
     return {};
   else
-    return first_uses<Element>(static_cast<const pack<Rest...>*>(nullptr), behind);
+    return first_uses<Element>(static_cast<const light_tuple<Rest...>*>(nullptr), behind);
 }
 
 }  // namespace detail
@@ -16714,9 +16714,9 @@ struct warnings_in {
   }
 };
 template <class... Ss>
-struct warnings_in<pack<Ss...>> {
+struct warnings_in<light_tuple<Ss...>> {
   static constexpr bool warns = (warnings_in<Ss>::warns || ...);
-  static std::uint64_t count(const pack<Ss...>& all) noexcept {
+  static std::uint64_t count(const light_tuple<Ss...>& all) noexcept {
     return all.apply(
         [](const Ss&... one) noexcept { return (std::uint64_t{0} + ... + warnings_in<Ss>::count(one)); });
   }
@@ -21103,7 +21103,7 @@ namespace detail {
 
 /// The selection that the stages at places [First, Last) of a plan make.
 template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const pack<Stages...>& stages) {
+selection select_between(const light_tuple<Stages...>& stages) {
   selection all;
   std::size_t place = 0;
   const auto one = [&]<class Stage>(const Stage& stage) {
@@ -23955,12 +23955,12 @@ struct column_for<V, Policy, shape_class::fixed> {
 
 template <class Batch, class V>
 struct columns_for {
-  using type = pack<typename column_for<V, typename Batch::template policy<void>>::type>;
+  using type = light_tuple<typename column_for<V, typename Batch::template policy<void>>::type>;
 };
 template <class Batch, class... Fields>
 struct columns_for<Batch, record<Fields...>> {
   using type =
-      pack<typename column_for<std::remove_cvref_t<typename Fields::type>,
+      light_tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
                                typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
@@ -23971,7 +23971,7 @@ template <class Column>
   requires requires { Column::row_bytes; }
 inline constexpr std::uint64_t row_bytes_of<Column> = Column::row_bytes;
 template <class... Columns>
-inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
+inline constexpr std::uint64_t row_bytes_of<light_tuple<Columns...>> =
     (row_bytes_of<Columns> + ... + std::uint64_t{0});
 
 template <class Column, class Run>
@@ -23982,7 +23982,7 @@ template <class Columns, class Runs>
 inline constexpr bool take_runs = false;
 template <class... Columns, class... Fields>
   requires(sizeof...(Columns) == sizeof...(Fields))
-inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
+inline constexpr bool take_runs<light_tuple<Columns...>, record<Fields...>> =
     (takes_run<Columns, typename Fields::type> && ...);
 
 }  // namespace detail
@@ -23992,7 +23992,7 @@ template <class Columns>
 class column_set {
  public:
   /// Whether the shapes of the values of a batch are compared with each other.
-  static constexpr bool compares = []<class... Each>(const pack<Each...>*) {
+  static constexpr bool compares = []<class... Each>(const light_tuple<Each...>*) {
     return (Each::compares || ...);
   }(static_cast<const Columns*>(nullptr));
   static constexpr std::size_t size = Columns::size;
@@ -24001,7 +24001,7 @@ class column_set {
 
   template <class Session>
   column_set(Session& session, memory_account& account)
-      : columns_([&]<class... Each>(const pack<Each...>*) {
+      : columns_([&]<class... Each>(const light_tuple<Each...>*) {
           return Columns{{{Each(session, account)}...}};
         }(static_cast<const Columns*>(nullptr))) {}
 
@@ -24131,7 +24131,7 @@ struct columns_of_plan {
 };
 template <class Plan>
 struct columns_of_plan<Plan, false> {
-  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+  using type = column_set<light_tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail
@@ -24205,18 +24205,18 @@ struct stages_on_device {
   using type = Found;
 };
 template <class... Found, class Stage, class... Rest>
-struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found...>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found...>, Rest...> {};
 template <class... Found, part_of_kind<device_map_tag> Stage, class... Rest>
-struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found..., Stage>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found..., Stage>, Rest...> {};
 template <class Stages>
 struct device_stages_among;
 template <class... Stages>
-struct device_stages_among<pack<Stages...>> : stages_on_device<pack<>, Stages...> {};
+struct device_stages_among<light_tuple<Stages...>> : stages_on_device<light_tuple<>, Stages...> {};
 
 template <class Plan, class Stages>
 struct device_layout;
 template <class Plan>
-struct device_layout<Plan, pack<>> {
+struct device_layout<Plan, light_tuple<>> {
   static constexpr std::size_t operations = 0;
   template <std::size_t I>
   static constexpr bool changes = false;
@@ -25753,7 +25753,7 @@ struct dealt_among {
 /// The order stages, applied to samples. Those before a `shuffle_buffer` work for all ranks, and samples are
 /// dealt as late as possible, so that each rank gets what arithmetic would give it.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
+auto nest_front(Up up, const light_tuple<Stages...>& stages, dealt_among dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
@@ -25911,10 +25911,10 @@ struct delivery_of {
   static constexpr block_delivery::maker make = nullptr;
 };
 template <class Stage, class... Rest>
-struct delivery_of<pack<Stage, Rest...>> : delivery_of<pack<Rest...>> {};
+struct delivery_of<light_tuple<Stage, Rest...>> : delivery_of<light_tuple<Rest...>> {};
 template <class Stage, class... Rest>
   requires requires { typename Stage::delivery_type; }
-struct delivery_of<pack<Stage, Rest...>> {
+struct delivery_of<light_tuple<Stage, Rest...>> {
   static constexpr block_delivery::maker make = block_delivery::make<typename Stage::delivery_type>;
 };
 
@@ -40930,7 +40930,7 @@ struct shard_fn : shard_forms {
   template <class... Given>
     requires(!std::invocable<const shard_forms&, Given...>)
   [[nodiscard]] shard_stage operator()(Given&&...) const {
-    static_assert(never<pack<Given...>>,
+    static_assert(never<light_tuple<Given...>>,
                   "penstock: shard is told which share is ours; write shard(rank, world_size), as in "
                   "shard(0, 4), or shard(world::from_environment())");
     return {};
@@ -41171,7 +41171,7 @@ struct shuffle_fn : shuffle_forms {
   template <class... Given>
     requires(!std::invocable<const shuffle_forms&, Given...>)
   [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
-    static_assert(never<pack<Given...>>,
+    static_assert(never<light_tuple<Given...>>,
                   "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle, "
                   "shuffle(seed(7)), "
                   "shuffle(seed(7), window(16)) or shuffle(seed(7), window(16), lanes(64))");
@@ -42578,7 +42578,7 @@ class returned_arrays {
   }
 
  protected:
-  pack<Columns...> columns_;
+  light_tuple<Columns...> columns_;
 };
 
 /// The columns that one function of `map_batch` returns, by the views that the next function receives: one
@@ -42613,7 +42613,7 @@ class returned_set<record<Fields...>> : public returned_arrays<returned_column<t
 /// batch shows the last set.
 template <class Gathered, class... Sets>
 class mapped_columns : public Gathered {
-  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
+  using last = detail::type_at<sizeof...(Sets) - 1, light_tuple<Sets...>>;
 
  public:
   using element = typename last::element;
@@ -42650,7 +42650,7 @@ class mapped_columns : public Gathered {
  private:
   [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
 
-  pack<Sets...> sets_;
+  light_tuple<Sets...> sets_;
 };
 
 namespace detail {
@@ -42675,22 +42675,22 @@ struct batch_way<Place, Found, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
 template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
   requires(Stage::template returns<views_in<Place>>)
-struct batch_way<Place, pack<Found...>, Stage, Rest...>
+struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
-                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+                light_tuple<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
 
 template <class Plan, class Stages = typename Plan::stages_type>
 struct way_of_batches;
 template <class Plan, class... Stages>
-struct way_of_batches<Plan, pack<Stages...>>
-    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
+struct way_of_batches<Plan, light_tuple<Stages...>>
+    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, light_tuple<>, Stages...> {};
 
 template <class Gathered, class Sets>
 struct with_returned {
   using type = Gathered;
 };
 template <class Gathered, class Set, class... Sets>
-struct with_returned<Gathered, pack<Set, Sets...>> {
+struct with_returned<Gathered, light_tuple<Set, Sets...>> {
   using type = mapped_columns<Gathered, Set, Sets...>;
 };
 
@@ -42703,7 +42703,7 @@ struct block_columns<Plan, true> {
 template <class Stages>
 inline constexpr std::size_t maps_among = 0;
 template <class... Stages>
-inline constexpr std::size_t maps_among<pack<Stages...>> =
+inline constexpr std::size_t maps_among<light_tuple<Stages...>> =
     (std::size_t{part_of_kind<Stages, batch_map_tag>} + ... + std::size_t{0});
 
 }  // namespace detail
@@ -42863,18 +42863,18 @@ namespace detail {
 template <class Operations>
 struct connected_operations;
 template <class... Ops>
-struct connected_operations<pack<Ops...>> {
-  using type = pack<typename connected_operation<Ops>::type...>;
+struct connected_operations<light_tuple<Ops...>> {
+  using type = light_tuple<typename connected_operation<Ops>::type...>;
 };
 
 /// The type of the numbers that operations, one after another, make of a column.
 template <class View, class Operations>
 struct made_on_device;
 template <class View, class Op, class... Rest>
-struct made_on_device<View, pack<Op, Rest...>>
-    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
+struct made_on_device<View, light_tuple<Op, Rest...>>
+    : made_on_device<tensor_view<typename Op::template output<View>>, light_tuple<Rest...>> {};
 template <class View>
-struct made_on_device<View, pack<>> {
+struct made_on_device<View, light_tuple<>> {
   using type = typename View::value_type;
 };
 
@@ -42883,7 +42883,7 @@ template <class Columns, std::size_t I>
 using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
 
 template <class Plan, class... Stages>
-struct device_layout<Plan, pack<Stages...>> {
+struct device_layout<Plan, light_tuple<Stages...>> {
   using columns = block_columns_of<Plan>;
   using element = batch_element_of<Plan>;
   static constexpr std::size_t column_count =
@@ -42921,7 +42921,7 @@ struct device_layout<Plan, pack<Stages...>> {
   template <std::size_t I>
   using made = typename made_on_device<
       column_of_block<columns, I>,
-      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
+      typename connected_operations<typename type_at<stage_of<I>, light_tuple<Stages...>>::operations>::type>::type;
 };
 
 /// The number of each `on_device` stage among the random stages: value stages count before it, as they do
@@ -42942,9 +42942,9 @@ constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, s
 
 /// The `on_device` stages of a plan that has some.
 template <class Plan, class First, class... Rest>
-class device_works<Plan, pack<First, Rest...>> {
+class device_works<Plan, light_tuple<First, Rest...>> {
   using layout = device_layout_of<Plan>;
-  using stages = pack<First, Rest...>;
+  using stages = light_tuple<First, Rest...>;
 
  public:
   static constexpr bool any = true;
@@ -42972,10 +42972,10 @@ class device_works<Plan, pack<First, Rest...>> {
  private:
   template <class Stage>
   using connected = typename detail::connected_operations<typename Stage::operations>::type;
-  using connected_stages = pack<connected<First>, connected<Rest>...>;
+  using connected_stages = light_tuple<connected<First>, connected<Rest>...>;
   static constexpr std::size_t count = 1 + sizeof...(Rest);
 
-  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
+  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const light_tuple<All...>*) {
     std::array<std::uint64_t, count> found{};
     detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
     return found;
@@ -42989,24 +42989,24 @@ class device_works<Plan, pack<First, Rest...>> {
       return 0;
   }
   static connected_stages connect(const Plan& p, int device) {
-    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
+    return p.stages().apply([&](const auto&... all) { return connect_all(light_tuple<>{}, device, all...); });
   }
   template <class... Done>
-  static auto connect_all(pack<Done...> done, int /*device*/) {
+  static auto connect_all(light_tuple<Done...> done, int /*device*/) {
     return done;
   }
   template <class... Done, class Stage, class... More>
-  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
+  static auto connect_all(light_tuple<Done...> done, int device, const Stage& stage, const More&... more) {
     if constexpr (part_of_kind<Stage, device_map_tag>)
-      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
+      return connect_all(detail::join(std::move(done), detail::make_light_tuple(connect_one(stage.all, device))),
                          device, more...);
     else
       return connect_all(std::move(done), device, more...);
   }
   template <class... Ops>
-  static auto connect_one(const pack<Ops...>& ops, int device) {
+  static auto connect_one(const light_tuple<Ops...>& ops, int device) {
     return ops.apply([&](const Ops&... each) {
-      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
+      return detail::make_light_tuple(detail::connected_operation<Ops>::make(each, device)...);
     });
   }
   template <class Stage>
@@ -50435,7 +50435,7 @@ struct joins_nothing : about_expression {
 namespace detail {
 
 template <class... Stages>
-consteval bool annotates(const pack<Stages...>*) {
+consteval bool annotates(const light_tuple<Stages...>*) {
   return ((part_of_kind<Stages, annotation_tag> && !seed_annotation<Stages>) || ...);
 }
 template <class T>
@@ -50479,12 +50479,12 @@ struct wrong_join<> {
 template <class... Packs>
 struct wrong_join_of_packs;
 template <class... Ts>
-struct wrong_join_of_packs<pack<Ts...>> : wrong_join<Ts...> {};
+struct wrong_join_of_packs<light_tuple<Ts...>> : wrong_join<Ts...> {};
 template <class... Ts, class... Us, class... Rest>
-struct wrong_join_of_packs<pack<Ts...>, pack<Us...>, Rest...>
-    : wrong_join_of_packs<pack<Ts..., Us...>, Rest...> {};
+struct wrong_join_of_packs<light_tuple<Ts...>, light_tuple<Us...>, Rest...>
+    : wrong_join_of_packs<light_tuple<Ts..., Us...>, Rest...> {};
 template <bool IsOption, class T>
-using pack_unless = std::conditional_t<IsOption, pack<>, pack<T>>;
+using pack_unless = std::conditional_t<IsOption, light_tuple<>, light_tuple<T>>;
 
 template <class T>
 [[nodiscard]] auto as_plan(const T& x) {
@@ -50499,9 +50499,9 @@ using plan_for = decltype(as_plan(std::declval<const T&>()));
 template <bool IsOption, class T>
 [[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
   if constexpr (IsOption)
-    return pack<>{};
+    return light_tuple<>{};
   else
-    return make_pack(as_plan(x));
+    return make_light_tuple(as_plan(x));
 }
 
 /// What `make` makes of arguments, unless one of them is what an earlier mistake left, or `Wrong` is a
@@ -50594,9 +50594,9 @@ template <class... Plans>
 class joined_plans : public joined_facts<Plans...> {
  public:
   static constexpr std::size_t fixed_count = sizeof...(Plans);
-  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+  using element = std::remove_cvref_t<typename type_at<0, light_tuple<Plans...>>::element>;
 
-  explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
+  explicit joined_plans(light_tuple<Plans...> plans) : plans_(std::move(plans)) {}
 
   /// Calls f(number, plan) for each plan.
   template <class F>
@@ -50607,10 +50607,10 @@ class joined_plans : public joined_facts<Plans...> {
 
   class readers {
    public:
-    struct worker : pack<typename plan_reader<Plans>::worker...> {
+    struct worker : light_tuple<typename plan_reader<Plans>::worker...> {
       const fetched_sample* fetched = nullptr;
     };
-    struct scout : pack<typename plan_reader<Plans>::scout...> {
+    struct scout : light_tuple<typename plan_reader<Plans>::scout...> {
       scout() noexcept {}  // Clang 16 crashes where an aggregate of such aggregates is initialised
     };
 
@@ -50653,11 +50653,11 @@ class joined_plans : public joined_facts<Plans...> {
     }
 
    private:
-    pack<plan_reader<Plans>...> each_;
+    light_tuple<plan_reader<Plans>...> each_;
   };
 
  private:
-  pack<Plans...> plans_;
+  light_tuple<Plans...> plans_;
 };
 
 /// Plans of one type, whose number is known at run time.
@@ -50722,7 +50722,7 @@ template <class Plans>
   return sizes;
 }
 
-inline pack<> join_all() { return {}; }
+inline light_tuple<> join_all() { return {}; }
 template <class First, class... Rest>
 [[nodiscard]] auto join_all(First first, Rest... rest) {
   if constexpr (sizeof...(Rest) == 0)
@@ -50739,14 +50739,14 @@ inline constexpr bool same_types = (std::is_same_v<First, Rest> && ...);
 template <class Pack>
 struct elements_of;
 template <class... Plans>
-struct elements_of<pack<Plans...>> {
+struct elements_of<light_tuple<Plans...>> {
   using type = elements<std::remove_cvref_t<typename Plans::element>...>;
   static constexpr bool same = same_types<std::remove_cvref_t<typename Plans::element>...>;
 };
 
 /// Plans of one type become a list: found by number without a branch, and compiled once.
 template <class... Plans>
-[[nodiscard]] auto joined(const pack<Plans...>& plans) {
+[[nodiscard]] auto joined(const light_tuple<Plans...>& plans) {
   if constexpr (sizeof...(Plans) != 1 && same_types<Plans...>) {
     return plans.apply([](const auto& first, const auto&... rest) {
       using type = std::remove_cvref_t<decltype(first)>;
@@ -51031,7 +51031,7 @@ struct concat_fn {
   [[nodiscard]] auto operator()(const Args&... args) const {
     return unless_wrong<typename wrong_join<Args...>::type>(
         [](const auto&... given) {
-          const auto plans = make_pack(as_plan(given)...);
+          const auto plans = make_light_tuple(as_plan(given)...);
           using facts = elements_of<std::remove_const_t<decltype(plans)>>;
           if constexpr (!facts::same) {
             mistakes::elements_differ::explain(arrives_here<typename facts::type>{});
@@ -53212,9 +53212,9 @@ namespace detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
-using number_types = std::conditional_t<sizeof...(Ts) == 0, Default, pack<Ts...>>;
+using number_types = std::conditional_t<sizeof...(Ts) == 0, Default, light_tuple<Ts...>>;
 
-using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
+using common_numbers = light_tuple<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
 struct format_candidate {
   std::string_view name;
@@ -53252,7 +53252,7 @@ struct stored_numbers {
 
 /// Makes the source of the first type of the list for which `is` holds, as one of those of all types.
 template <class... Ts, class Is, class Make>
-[[nodiscard]] auto source_of_type(std::type_identity<pack<Ts...>>, const stored_numbers& stored, const Is& is,
+[[nodiscard]] auto source_of_type(std::type_identity<light_tuple<Ts...>>, const stored_numbers& stored, const Is& is,
                                   const Make& make) {
   std::optional<std::variant<decltype(make.template operator()<Ts>())...>> made;
   const bool found =
@@ -59221,7 +59221,7 @@ struct npz_rows_format {
 /// without any, bytes.
 template <idx_value... Ts>
 struct idx_format {
-  using types = detail::number_types<pack<std::uint8_t>, Ts...>;
+  using types = detail::number_types<light_tuple<std::uint8_t>, Ts...>;
   static constexpr std::string_view name = "idx";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
@@ -59242,7 +59242,7 @@ struct idx_format {
 /// `std::uint16_t`, `std::uint32_t` or `std::int32_t`. Files without a header cannot be told from others.
 template <token_value... Ts>
 struct tokens_format {
-  using types = detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>;
+  using types = detail::number_types<light_tuple<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>;
   static constexpr std::string_view name = "tokens";
 
   token_windows window = {};
@@ -59296,7 +59296,7 @@ struct lines_format {
 };
 
 /// The formats that need the standard library alone.
-using core_formats = pack<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
+using core_formats = light_tuple<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
                           npz_rows_format<>, idx_format<>, tokens_format<>, directory_format, lines_format>;
 
 }  // namespace penstock::inline v0_1
@@ -59508,23 +59508,23 @@ namespace detail {
 template <class T>
 struct formats_in {
   static constexpr bool valid = dataset_format<T>;
-  [[nodiscard]] static pack<T> of(const T& one) { return make_pack(one); }
+  [[nodiscard]] static light_tuple<T> of(const T& one) { return make_light_tuple(one); }
 };
 /// A list of formats.
 template <class... Formats>
-struct formats_in<pack<Formats...>> {
+struct formats_in<light_tuple<Formats...>> {
   static constexpr bool valid = (dataset_format<Formats> && ...);
-  [[nodiscard]] static const pack<Formats...>& of(const pack<Formats...>& all) { return all; }
+  [[nodiscard]] static const light_tuple<Formats...>& of(const light_tuple<Formats...>& all) { return all; }
 };
 
 /// A split among the formats is for the listing.
 template <>
 struct formats_in<named_split> {
   static constexpr bool valid = true;
-  [[nodiscard]] static pack<> of(const named_split&) { return {}; }
+  [[nodiscard]] static light_tuple<> of(const named_split&) { return {}; }
 };
 
-inline pack<> all_formats() { return {}; }
+inline light_tuple<> all_formats() { return {}; }
 template <class First, class... Rest>
 [[nodiscard]] auto all_formats(const First& first, const Rest&... rest) {
   static_assert(
@@ -59566,12 +59566,12 @@ struct sources_of_format<Format, Storage> {
 template <class Storage, class Formats>
 struct sources_of_formats;
 template <class Storage, class... Formats>
-struct sources_of_formats<Storage, pack<Formats...>>
+struct sources_of_formats<Storage, light_tuple<Formats...>>
     : joined_variants<std::variant<>, typename sources_of_format<Formats, Storage>::type...> {};
 
 /// The formats of the list that can be used with such a storage, or, if it is void, with a path.
 template <class Storage, class... Formats>
-[[nodiscard]] std::size_t best_of(const dataset_listing& there, const pack<Formats...>& formats) {
+[[nodiscard]] std::size_t best_of(const dataset_listing& there, const light_tuple<Formats...>& formats) {
   return formats.apply([&](const auto&... each) {
     const auto fit = [&]<class F>(const F& one) {
       if constexpr (std::is_void_v<Storage> || stored_format<F, Storage>) return one.look(there);
@@ -60401,7 +60401,7 @@ using wrong_options =
 /// follow.
 template <class... Ts>
 struct wrong_mix
-    : first_mistake<typename wrong_join_of_packs<pack<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
+    : first_mistake<typename wrong_join_of_packs<light_tuple<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
                     wrong_options<Ts...>> {};
 template <class Source, class... Options>
 struct wrong_list_mix
@@ -62004,22 +62004,22 @@ using zipped = typename zipped_value<std::remove_cvref_t<T>>::type;
 
 template <class Element>
 struct zipped_fields {
-  using type = pack<>;
+  using type = light_tuple<>;
 };
 template <class... Fields>
 struct zipped_fields<record<Fields...>> {
-  using type = pack<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
+  using type = light_tuple<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
 };
 
 template <class... Packs>
 struct record_of_packs;
 template <class... Fields>
-struct record_of_packs<pack<Fields...>> {
+struct record_of_packs<light_tuple<Fields...>> {
   using type = record<Fields...>;
   static constexpr bool differ = names_differ<Fields...>();
 };
 template <class... As, class... Bs, class... Rest>
-struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...> : record_of_packs<light_tuple<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
@@ -62038,7 +62038,7 @@ struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack
 template <class Names, class... Elements>
 struct zipped_record;
 template <class... Elements>
-struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+struct zipped_record<light_tuple<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) {
@@ -62052,7 +62052,7 @@ struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fiel
 };
 template <class... Names, class... Elements>
   requires(sizeof...(Names) == sizeof...(Elements) && sizeof...(Names) != 0)
-struct zipped_record<pack<Names...>, Elements...> {
+struct zipped_record<light_tuple<Names...>, Elements...> {
   using made = record<basic_field<Names, zipped<Elements>>...>;
   static constexpr bool differ = names_differ<basic_field<Names, int>...>();
   static constexpr made join(const Elements&... elements) { return made(elements...); }
@@ -62148,7 +62148,7 @@ class zip_source
 namespace detail {
 
 template <class Names, class... Plans>
-[[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
+[[nodiscard]] auto zip_plans(light_tuple<Plans...> plans, bool to_the_shortest) {
   if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
     mistakes::zip_name_count::explain(std::type_identity<Names>{});
     return ill_formed{};
@@ -62186,11 +62186,11 @@ inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
   using wrong =
-      typename detail::wrong_join_of_packs<pack<>,
+      typename detail::wrong_join_of_packs<light_tuple<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
   return detail::unless_wrong<wrong>(
       [](const auto&... given) {
-        return detail::zip_plans<pack<name_of<Names>...>>(
+        return detail::zip_plans<light_tuple<name_of<Names>...>>(
             detail::join_all(
                 detail::plan_unless<detail::is_zip_option<std::remove_cvref_t<decltype(given)>>>(given)...),
             (detail::is_zip_option<Args> || ...));
@@ -63373,8 +63373,8 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = pack<detail::codec_in<Codecs>...>;
-  using scratch = pack<scratch_of<detail::codec_in<Codecs>>...>;
+  using codecs = light_tuple<detail::codec_in<Codecs>...>;
+  using scratch = light_tuple<scratch_of<detail::codec_in<Codecs>>...>;
   static constexpr bool one_at_a_time = (lone_codec<detail::codec_in<Codecs>> || ...);
   static constexpr bool by_name = (!std::is_void_v<detail::name_in<Codecs>> && ...);
 
@@ -63384,7 +63384,7 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{detail::make_pack(detail::codec_in<Codecs>(std::move(options))...)};
+    return decode_stage{detail::make_light_tuple(detail::codec_in<Codecs>(std::move(options))...)};
   }
 
   template <class V, class Call>
@@ -63652,7 +63652,7 @@ concept function_uses_random =
 template <class First, class... Rest>
 struct parameters {
   using type = First;
-  using more = pack<Rest...>;
+  using more = light_tuple<Rest...>;
 };
 template <class F>
 struct parameter_of {};
@@ -63697,7 +63697,7 @@ template <class F, class V>
 struct wrong_call<F, V> {
   using more = typename parameter_of<F>::more;
   using type = std::conditional_t<
-      std::is_same_v<more, pack<>> || std::is_same_v<more, pack<rng&>>,
+      std::is_same_v<more, light_tuple<>> || std::is_same_v<more, light_tuple<rng&>>,
       mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>,
       mistakes::several_parameters>;
 };
@@ -64128,7 +64128,7 @@ template <class F>
 /// A mistake: the name of several functions, such as `std::sqrt`.
 template <class... None>
 [[nodiscard]] constexpr ill_formed map(detail::several_functions) {
-  static_assert(never<pack<None...>>,
+  static_assert(never<light_tuple<None...>>,
                 "penstock: map is given the name of several functions, and cannot tell which is meant; write "
                 "map([](double x) { return std::sqrt(x); }), with your function");
   return {};
@@ -64754,7 +64754,7 @@ template <class Fields, class... Fs>
 struct map_fields_stage;
 
 template <class... Fields, class... Fs>
-struct map_fields_stage<pack<Fields...>, Fs...> {
+struct map_fields_stage<light_tuple<Fields...>, Fs...> {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "map";
   using scratch = std::tuple<typename detail::role_parts<typename Fields::role, Fs...>::scratch...>;
@@ -64914,7 +64914,7 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
 template <mapped_field First, mapped_field... More, class F, class... Fs>
   requires(sizeof...(More) != 0 || !std::is_same_v<typename decltype(First)::role, changed_field>)
 [[nodiscard]] constexpr auto map(F first, Fs... rest) {
-  using fields = pack<detail::as_role<First>, detail::as_role<More>...>;
+  using fields = light_tuple<detail::as_role<First>, detail::as_role<More>...>;
   return detail::with_functions(
       []<class... Functions>(std::tuple<Functions...> functions, key address) {
         return map_fields_stage<fields, Functions...>(std::move(functions), address);
@@ -65425,27 +65425,27 @@ struct joined_operations<Family> : Family {};
 
 /// The operations of a stage as they are launched: `done`, then those that are joined already, then the rest.
 template <class... Done, class... Run>
-constexpr auto join_families(pack<Done...> done, const pack<Run...>& run) {
+constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run) {
   if constexpr (sizeof...(Run) == 0) {
     return done;
   } else {
-    using family = typename device_family<type_at<0, pack<Run...>>>::type;
+    using family = typename device_family<type_at<0, light_tuple<Run...>>>::type;
     return join(std::move(done), run.apply([](const Run&... all) {
-      return make_pack(joined_operations<family>::join(all...));
+      return make_light_tuple(joined_operations<family>::join(all...));
     }));
   }
 }
 template <class... Done, class... Run, class Op, class... Rest>
-constexpr auto join_families(pack<Done...> done, const pack<Run...>& run, const Op& op, const Rest&... rest) {
+constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run, const Op& op, const Rest&... rest) {
   using family = typename device_family<Op>::type;
   if constexpr (sizeof...(Run) == 0) {
-    return join_families(std::move(done), make_pack(op), rest...);
+    return join_families(std::move(done), make_light_tuple(op), rest...);
   } else {
-    using before = typename device_family<type_at<0, pack<Run...>>>::type;
+    using before = typename device_family<type_at<0, light_tuple<Run...>>>::type;
     if constexpr (!std::is_void_v<family> && std::is_same_v<family, before>)
-      return join_families(std::move(done), join(run, make_pack(op)), rest...);
+      return join_families(std::move(done), join(run, make_light_tuple(op)), rest...);
     else
-      return join_families(join_families(std::move(done), run), make_pack(op), rest...);
+      return join_families(join_families(std::move(done), run), make_light_tuple(op), rest...);
   }
 }
 
@@ -65455,11 +65455,11 @@ struct device_check {
   using wrong = mistakes::none;
 };
 template <class View, class Op, class... Rest>
-struct device_check<View, pack<Op, Rest...>> {
+struct device_check<View, light_tuple<Op, Rest...>> {
   using type = typename connected_operation<Op>::type;
   static consteval auto find() {
     if constexpr (device_operation<type, View>)
-      return typename device_check<tensor_view<typename type::template output<View>>, pack<Rest...>>::wrong{};
+      return typename device_check<tensor_view<typename type::template output<View>>, light_tuple<Rest...>>::wrong{};
     else if constexpr (requires { typename type::template wrong_column_for<View>; })
       return typename type::template wrong_column_for<View>{};
     else
@@ -65477,7 +65477,7 @@ inline constexpr bool taken_on_device<columns_on_device<Columns, Stage>, Name> =
 template <class Ops>
 inline constexpr std::uint64_t streams_of_all = 0;
 template <class... Ops>
-inline constexpr std::uint64_t streams_of_all<pack<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
+inline constexpr std::uint64_t streams_of_all<light_tuple<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
 
 }  // namespace detail
 
@@ -65511,7 +65511,7 @@ struct on_device_stage {
   static constexpr std::string_view stage_name = "on_device";
   /// void if samples are no records.
   using name_type = Name;
-  using operations = pack<Ops...>;
+  using operations = light_tuple<Ops...>;
   operations all;
   key address;
 
@@ -65574,8 +65574,8 @@ namespace detail {
 
 template <class Name, class... Ops>
 constexpr auto make_on_device(key address, const Ops&... ops) {
-  return join_families(pack<>{}, pack<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
-    return on_device_stage<Name, Joined...>{make_pack(joined...), address};
+  return join_families(light_tuple<>{}, light_tuple<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
+    return on_device_stage<Name, Joined...>{make_light_tuple(joined...), address};
   });
 }
 /// With a `key` behind the operations, or without.

@@ -83,10 +83,10 @@ TEST_CASE("evaluation/warnings: only a member of the right type counts, also wit
   static_assert(!ps::can_warn<root_worker>());
   static_assert(ps::can_warn<stage_worker<warning_scratch>>());
   static_assert(!ps::can_warn<stage_worker<other_scratch>>());
-  static_assert(!ps::can_warn<stage_worker<std::tuple<int, ps::pack<other_scratch, double>>>>());
-  static_assert(ps::can_warn<stage_worker<std::tuple<int, ps::pack<other_scratch, warning_scratch>>>>());
+  static_assert(!ps::can_warn<stage_worker<std::tuple<int, ps::light_tuple<other_scratch, double>>>>());
+  static_assert(ps::can_warn<stage_worker<std::tuple<int, ps::light_tuple<other_scratch, warning_scratch>>>>());
 
-  stage_worker<std::tuple<warning_scratch, ps::pack<warning_scratch, int, warning_scratch>>> w;
+  stage_worker<std::tuple<warning_scratch, ps::light_tuple<warning_scratch, int, warning_scratch>>> w;
   CHECK(ps::warnings_of(w) == 0);
   std::get<0>(w.own).warnings = 1;
   ps::detail::at<0>(std::get<1>(w.own)).warnings = 20;

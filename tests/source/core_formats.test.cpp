@@ -21,7 +21,7 @@ using fit = ps::format_fit;
 namespace core_formats_test {
 
 template <class... Formats>
-constexpr bool all_are_formats(ps::pack<Formats...>*) {
+constexpr bool all_are_formats(ps::light_tuple<Formats...>*) {
   return (ps::dataset_format<Formats> && ...);
 }
 static_assert(all_are_formats(static_cast<ps::core_formats*>(nullptr)));

@@ -100,7 +100,7 @@ TEST_CASE("source/dataset: one lambda is a pipeline for every format") {
   CHECK(sum(ps::dataset(folder())) == all);
   CHECK(sum(ps::dataset(folder("train-{0..1}.tar"))) == all);
   CHECK(sum(ps::dataset(folder(), ps::webdataset_format{})) == all);
-  CHECK(sum(ps::dataset(folder(), ps::ffcv_format{}, ps::pack<ps::webdataset_format<>>{})) == all);
+  CHECK(sum(ps::dataset(folder(), ps::ffcv_format{}, ps::light_tuple<ps::webdataset_format<>>{})) == all);
 }
 
 TEST_CASE("source/dataset: as in docs/formats.md") {

@@ -37,6 +37,10 @@ struct pitched_policy : detail::policy {
                 "wants, such as 256");
 };
 
+/// Puts a field's values into the rows that `pack` made: a `packed_view`. It is the policy of the fields that
+/// `pack` names.
+struct packed_policy : detail::policy {};
+
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
 /// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
 template <auto Fill = 0, class Order = stack_policy>
@@ -156,6 +160,11 @@ struct common_policy<First, Rest...> : common_policy<Rest...> {};
 template <class First, class... Rest>
   requires is_policy<First>
 struct common_policy<First, Rest...> : std::type_identity<First> {};
+
+/// Whether a policy was chosen for a field, by name or for all.
+template <class Name, class... Policies>
+inline constexpr bool is_chosen =
+    !std::is_void_v<typename own_policy<Name, Policies...>::type> || (is_policy<Policies> || ...);
 
 /// The policy that applies to a field: its own, else the one given for all fields, else stack.
 template <class Name, class... Policies>

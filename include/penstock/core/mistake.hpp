@@ -168,12 +168,20 @@ struct order_after_batch : about_expression {
                   "choose or reorder whole batches; write it before batch(n)");
   }
 };
+struct stage_after_pack : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: behind pack there are rows of several samples, and this stage works on samples; "
+                  "write it before pack, and batch(n) behind it");
+  }
+};
 struct order_after_uneven_steps : about_expression {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
-        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
+        "penstock: this stage counts batches but comes after batch_by, or after pack and batch, where the "
+        "number of batches may differ from epoch to epoch; write take, skip and repeat before it, and leave "
+        "steps(n) out");
   }
 };
 struct wrong_argument : about_element {

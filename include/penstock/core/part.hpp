@@ -20,6 +20,8 @@ struct sample_cache_tag {};  ///< keeps values in memory: `limit`, see `keep_in_
 struct order_tag {};         ///< computes the next positions arithmetically: `make(order_input) const`
 struct cursor_tag {};        ///< draws the next positions from a cursor with state (`shuffle_buffer`)
 struct shard_tag {};         ///< records the world
+struct pack_tag {};          ///< puts several samples into each row of a batch: see `pack`
+struct row_tag {};           ///< which rank gets which rows, or which part of them
 struct batch_tag {};         ///< cuts batches and collates
 struct batch_map_tag {};     ///< works on whole batches: `function`, see `map_batch`
 struct device_tag {};        ///< where batches end up

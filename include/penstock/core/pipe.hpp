@@ -3,7 +3,7 @@
 
 #include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/plan.hpp>
 
 #include <concepts>
@@ -32,6 +32,8 @@ consteval auto diagnose_stage() {
     return mistakes::stage_after_copy{};
   } else if constexpr (f.batched && value_stage<Stage>) {
     return mistakes::value_after_batch{};
+  } else if constexpr (f.packed && !f.batched && (value_stage<Stage> || order || part_of_kind<Stage, cursor_tag>)) {
+    return mistakes::stage_after_pack{};
   } else if constexpr (order && f.forward && !forward_order<Stage>) {
     return mistakes::order_on_forward{};
   } else if constexpr (order && (f.decided || (f.forward && f.batched)) && !counting_order<Stage>) {
@@ -85,9 +87,9 @@ struct diagnose_all<Context, Stage, Rest...>
     : diagnose_from<decltype(diagnose_stage<Context, Stage>()), Context, Stage, Rest...> {};
 
 template <class T>
-struct parts_of : std::type_identity<pack<T>> {};
+struct parts_of : std::type_identity<light_tuple<T>> {};
 template <class... Stages>
-struct parts_of<segment<Stages...>> : std::type_identity<pack<Stages...>> {};
+struct parts_of<segment<Stages...>> : std::type_identity<light_tuple<Stages...>> {};
 
 template <class T>
 struct plan_context : std::type_identity<context_of<T>> {};
@@ -98,7 +100,7 @@ struct plan_context<plan<Source, Stages...>> : std::type_identity<typename plan<
 template <class L, class Tuple>
 struct diagnose_tuple;
 template <class L, class... Stages>
-struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+struct diagnose_tuple<L, light_tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
 /// A source written before sources had `connect`.
 template <class T>
@@ -157,12 +159,12 @@ using mistake_of = decltype(diagnose<L, R>());
 template <class L, class Stages>
 struct all_parts;
 template <class Source, class... Before, class... Stages>
-struct all_parts<plan<Source, Before...>, pack<Stages...>> {
+struct all_parts<plan<Source, Before...>, light_tuple<Stages...>> {
   template <guarantee G>
   using loser = loser_of<G, Source, Before..., Stages...>;
 };
 template <part_of_kind<source_tag> Source, class... Stages>
-struct all_parts<Source, pack<Stages...>> {
+struct all_parts<Source, light_tuple<Stages...>> {
   template <guarantee G>
   using loser = loser_of<G, Source, Stages...>;
 };
@@ -172,7 +174,7 @@ struct all_parts<Source, pack<Stages...>> {
 template <class Wrong, class L, class R>
 struct explanation {
   using mistake = Wrong;
-  using shown = pack<>;
+  using shown = light_tuple<>;
 };
 template <class Wrong, class L, class R>
   requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
@@ -192,15 +194,15 @@ constexpr auto stages_tuple(T&& x) {
   if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
     return std::forward<T>(x).stages();
   else
-    return make_pack(std::forward<T>(x));
+    return make_light_tuple(std::forward<T>(x));
 }
 
 template <class Source, class... Stages>
-constexpr auto make_plan(Source source, pack<Stages...> stages) {
+constexpr auto make_plan(Source source, light_tuple<Stages...> stages) {
   return plan<Source, Stages...>(std::move(source), std::move(stages));
 }
 template <class... Stages>
-constexpr auto make_segment(pack<Stages...> stages) {
+constexpr auto make_segment(light_tuple<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
@@ -307,7 +309,7 @@ template <class Source, class... Stages, class Right>
 template <class... Stages>
 template <class... Options>
 auto segment<Stages...>::open(Options&&...) const {
-  mistakes::no_source::explain(std::type_identity<pack<Options...>>{});
+  mistakes::no_source::explain(std::type_identity<light_tuple<Options...>>{});
   return ill_formed{};
 }
 

@@ -7,7 +7,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 
 #include <concepts>
@@ -88,7 +88,7 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false, placed = false, computes = false;
+       varies = false, placed = false, computes = false, packed = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -98,7 +98,8 @@ struct chain_facts {
 template <class Columns, class Stage>
 struct columns_on_device {};
 
-/// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned.
+/// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned; between `pack` and
+/// `batch`, the pack stage.
 template <class Element, chain_facts Facts, class Columns = void>
 struct context {
   using element = Element;
@@ -106,11 +107,25 @@ struct context {
   static constexpr chain_facts facts = Facts;
 };
 
+/// A batch stage behind a `pack` stage, which says how fields are collated.
+template <class Batch, class Pack>
+struct packed_batch {
+  using penstock_part = batch_tag;
+  template <class Name>
+  using policy = typename Pack::template policy<Batch, Name>;
+};
+template <class Batch, class Pack>
+struct batch_behind : std::type_identity<Batch> {};
+template <class Batch, part_of_kind<pack_tag> Pack>
+struct batch_behind<Batch, Pack> : std::type_identity<packed_batch<Batch, Pack>> {};
+
 /// The type that describes the columns of batches after a stage.
 template <class Stage, class Context>
 struct columns_behind : std::type_identity<typename Context::columns> {};
-template <part_of_kind<batch_tag> Stage, class Context>
+template <part_of_kind<pack_tag> Stage, class Context>
 struct columns_behind<Stage, Context> : std::type_identity<Stage> {};
+template <part_of_kind<batch_tag> Stage, class Context>
+struct columns_behind<Stage, Context> : batch_behind<Stage, typename Context::columns> {};
 template <part_of_kind<batch_map_tag> Stage, class Context>
 struct columns_behind<Stage, Context> : std::type_identity<typename Stage::template columns_after<Context>> {
 };
@@ -159,7 +174,8 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (Draws) f.drawn = true;
   if (positional_part<Stage>) f.placed = true;
-  if (uneven_batch<Stage>) f.uneven = true;
+  if (part_of_kind<Stage, pack_tag>) f.packed = true;
+  if (uneven_batch<Stage> || (f.packed && f.batched)) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (computing_part<Stage>) f.computes = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
@@ -249,12 +265,12 @@ class plan {
  public:
   using penstock_part = plan_tag;
   using source_type = Source;
-  using stages_type = pack<Stages...>;
+  using stages_type = light_tuple<Stages...>;
   using context = detail::context_of<Source, Stages...>;
   /// The type of an element at the end of the chain, before it is collated.
   using element = typename context::element;
 
-  constexpr explicit plan(Source source, pack<Stages...> stages = {})
+  constexpr explicit plan(Source source, light_tuple<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
   [[nodiscard]] constexpr const Source& source() const& noexcept { return source_; }
@@ -367,15 +383,15 @@ template <class... Stages>
 class segment {
  public:
   using penstock_part = segment_tag;
-  constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const pack<Stages...>& stages() const& noexcept { return stages_; }
-  [[nodiscard]] constexpr pack<Stages...>&& stages() && noexcept { return std::move(stages_); }
+  constexpr explicit segment(light_tuple<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const light_tuple<Stages...>& stages() const& noexcept { return stages_; }
+  [[nodiscard]] constexpr light_tuple<Stages...>&& stages() && noexcept { return std::move(stages_); }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
 
  private:
-  [[no_unique_address]] pack<Stages...> stages_;
+  [[no_unique_address]] light_tuple<Stages...> stages_;
 };
 
 /// A plan that still promises the guarantee: `static_assert(indexed<decltype(loader)>)`.

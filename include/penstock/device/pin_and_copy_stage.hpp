@@ -3,7 +3,7 @@
 
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 
@@ -43,7 +43,7 @@ struct pin_and_copy_stage {
   template <class... Given>
     requires(sizeof...(Given) != 1 || !(device<std::remove_cvref_t<Given>> && ...))
   [[nodiscard]] constexpr pin_and_copy_stage operator()(Given&&...) const {
-    static_assert(never<pack<Given...>>,
+    static_assert(never<light_tuple<Given...>>,
                   "penstock: pin_and_copy is given a device, or nothing and no parentheses; write "
                   "pin_and_copy for batches in host memory, or pin_and_copy(cuda{.device = 0})");
     return *this;

@@ -5,7 +5,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/projection.hpp>
@@ -29,7 +29,7 @@ template <class Stages>
 struct parts_in;
 
 template <class... Stages>
-struct parts_in<pack<Stages...>> {
+struct parts_in<light_tuple<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
   /// The index of the first stage of a kind, or `count`.
@@ -44,12 +44,13 @@ struct parts_in<pack<Stages...>> {
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
   static constexpr std::size_t shard = place<shard_tag>;
+  static constexpr std::size_t packs = place<pack_tag>;
 
   template <class Tag>
   static constexpr bool has = place<Tag> != count;
   /// The type of the first stage of a kind, or `Otherwise`.
   template <class Tag, class Otherwise>
-  using first = type_at<place<Tag>, pack<Stages..., Otherwise>>;
+  using first = type_at<place<Tag>, light_tuple<Stages..., Otherwise>>;
 };
 
 /// A stage whose seed may be the plan's, such as `shuffle`: `with_plan_seed(seed)` is the stage with that
@@ -59,13 +60,13 @@ concept takes_plan_seed = requires(const Stage& s) { s.with_plan_seed(std::uint6
 
 /// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const pack<Stages...>& stages, std::uint64_t plan_seed, pack<Found...> found = {}) {
+auto orders_between(const light_tuple<Stages...>& stages, std::uint64_t plan_seed, light_tuple<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
     return found;
-  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
+  } else if constexpr (part_of_kind<type_at<First, light_tuple<Stages...>>, order_tag>) {
     const auto& stage = at<First>(stages);
     const auto after = [&](const auto& one) {
-      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_pack(one)));
+      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_light_tuple(one)));
     };
     if constexpr (takes_plan_seed<decltype(stage)>)
       return after(stage.with_plan_seed(plan_seed));
@@ -77,7 +78,7 @@ auto orders_between(const pack<Stages...>& stages, std::uint64_t plan_seed, pack
 }
 
 template <class... Stages>
-auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
+auto chain_of_orders(order_input in, const light_tuple<Stages...>& orders) {
   return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
@@ -89,7 +90,7 @@ struct bad_samples_are_fatal {
 template <class Orders>
 inline constexpr bool any_wants_places = false;
 template <class... Stages>
-inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
+inline constexpr bool any_wants_places<light_tuple<Stages...>> = (place_wanting<Stages> || ...);
 
 /// Appends a text to a list; out of line, because a plan has many.
 void add_text(std::vector<std::string>& all, std::string_view one);
@@ -146,6 +147,8 @@ struct plan_parts {
   static constexpr bool maps_batches = in::template has<batch_map_tag>;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
+  /// Whether the rows of batches hold several samples each.
+  static constexpr bool packed = facts.packed;
   /// Whether a bad sample may leave a hole, or be replaced by another sample.
   using bad_samples = typename in::template first<bad_samples_tag, detail::bad_samples_are_fatal>;
   static constexpr bool tolerant = bad_samples::tolerates, replaces = bad_samples::replaces;
@@ -297,17 +300,17 @@ std::vector<std::string> sequence_words(const Plan& p) {
 namespace detail {
 
 template <class Element>
-constexpr projection first_uses(const pack<>*, const projection& behind) {
+constexpr projection first_uses(const light_tuple<>*, const projection& behind) {
   return behind;
 }
 template <class Element, class Stage, class... Rest>
-constexpr projection first_uses(const pack<Stage, Rest...>*, const projection& behind) {
+constexpr projection first_uses(const light_tuple<Stage, Rest...>*, const projection& behind) {
   if constexpr (projecting_stage<Stage, Element>)
     return Stage::template uses<Element>();
   else if constexpr (value_stage<Stage>)
     return {};
   else
-    return first_uses<Element>(static_cast<const pack<Rest...>*>(nullptr), behind);
+    return first_uses<Element>(static_cast<const light_tuple<Rest...>*>(nullptr), behind);
 }
 
 }  // namespace detail

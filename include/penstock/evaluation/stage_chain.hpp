@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/cached_form.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
@@ -344,9 +344,9 @@ struct warnings_in {
   }
 };
 template <class... Ss>
-struct warnings_in<pack<Ss...>> {
+struct warnings_in<light_tuple<Ss...>> {
   static constexpr bool warns = (warnings_in<Ss>::warns || ...);
-  static std::uint64_t count(const pack<Ss...>& all) noexcept {
+  static std::uint64_t count(const light_tuple<Ss...>& all) noexcept {
     return all.apply(
         [](const Ss&... one) noexcept { return (std::uint64_t{0} + ... + warnings_in<Ss>::count(one)); });
   }

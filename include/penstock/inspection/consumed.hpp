@@ -23,7 +23,7 @@ void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& wh
   std::vector<std::uint64_t> ordinals;
   const any_epoch_cut any = plan.uneven.on(where.world, 0).bind(epoch);
   const bool last = epoch == where.epoch;
-  if (last && (where.step > any.steps() || where.ordinal > plan.positions))
+  if (last && (where.step > any.steps() || (!any.packs() && where.ordinal > plan.positions)))
     throw error(errc::state, "this state is not of this plan: an epoch has fewer steps");
   if (any.lists()) {
     for (std::uint64_t rank = 0; rank < where.world; ++rank) {

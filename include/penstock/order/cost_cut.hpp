@@ -267,6 +267,15 @@ struct costs {
     if constexpr (sample_values<F>) return given.describe();
     return {};
   }
+  /// Where they are found, for errors.
+  [[nodiscard]] std::string where() const {
+    if constexpr (requires { given.path(); })
+      return given.path();
+    else if constexpr (sample_values<F>)
+      return given.describe();
+    else
+      return "the function that was given";
+  }
   void fingerprint(auto& h) const {
     if constexpr (requires { given.fingerprint(); }) h.add(given.fingerprint());
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 
@@ -96,7 +96,7 @@ class bound_epoch {
 template <order... Orders>
 class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
-  using order_pack = pack<Orders...>;
+  using order_pack = light_tuple<Orders...>;
 
   /// Whether a stage after number I gives it epochs other than the chain's.
   template <std::size_t I>
@@ -117,7 +117,7 @@ class order_chain {
   struct levels_of;
   template <std::size_t... I>
   struct levels_of<std::index_sequence<I...>> {
-    using type = pack<level<I>...>;
+    using type = light_tuple<level<I>...>;
   };
 
  public:
@@ -270,16 +270,16 @@ class order_chain {
 namespace detail {
 
 template <class... Made>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input, pack<Made...> made) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, light_tuple<Made...> made) {
   return order_chain<Made...>(first, std::move(made));
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, pack<Made...> made,
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, light_tuple<Made...> made,
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), join(std::move(made), make_pack(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_light_tuple(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -287,7 +287,7 @@ template <class... Made, class Stage, class... Rest>
 /// Makes the order chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
-  return detail::extend_chain(in, in, pack<>{}, stages...);
+  return detail::extend_chain(in, in, light_tuple<>{}, stages...);
 }
 
 /// The return type of `make_order_chain` for these stages.

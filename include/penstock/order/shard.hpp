@@ -3,7 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 
@@ -85,7 +85,7 @@ struct shard_fn : shard_forms {
   template <class... Given>
     requires(!std::invocable<const shard_forms&, Given...>)
   [[nodiscard]] shard_stage operator()(Given&&...) const {
-    static_assert(never<pack<Given...>>,
+    static_assert(never<light_tuple<Given...>>,
                   "penstock: shard is told which share is ours; write shard(rank, world_size), as in "
                   "shard(0, 4), or shard(world::from_environment())");
     return {};

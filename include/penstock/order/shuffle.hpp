@@ -5,7 +5,7 @@
 #include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/permutation.hpp>
 
@@ -227,7 +227,7 @@ struct shuffle_fn : shuffle_forms {
   template <class... Given>
     requires(!std::invocable<const shuffle_forms&, Given...>)
   [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
-    static_assert(never<pack<Given...>>,
+    static_assert(never<light_tuple<Given...>>,
                   "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle, "
                   "shuffle(seed(7)), "
                   "shuffle(seed(7), window(16)) or shuffle(seed(7), window(16), lanes(64))");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/core/packed_rows.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
@@ -20,9 +21,12 @@ namespace penstock::inline v0_1 {
 ///   at(step)         this rank's slots in the step: a `step_view`. Throws if the step cannot be made
 ///   check()          optional: throws what `at` would throw for some step
 ///   list(step, v)    optional, see `listing_cut`
+///   pack(step, rows)  optional, see `packing_cut`
+///   elastic()        optional, of a cut with `list`: `before(s)` alone determines the positions in the steps
+///                    before s, whatever the number of ranks
 ///
-/// Without `list`, steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
-/// state after `before(s)` positions resumes at step s, whatever the number of ranks.
+/// Without `list`, steps are consecutive: step s has the positions [before(s), before(s) + count(s)). There,
+/// and if it is `elastic()`, a state after `before(s)` positions resumes at step s on any number of ranks.
 template <class C>
 concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t step) {
   { c.steps() } -> std::same_as<std::uint64_t>;
@@ -36,6 +40,26 @@ concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint
 template <class C>
 concept listing_cut = epoch_cut<C> && requires(const C& c, std::uint64_t step,
                                                std::vector<std::uint64_t>& into) { c.list(step, into); };
+
+/// This rank's rows of a step in which several samples share a row.
+struct packed_step {
+  std::vector<packed_document> documents;  ///< one per slot, in the order of `list`, by row and place
+  std::uint64_t rows = 0;                  ///< including those of padding, which come last
+  std::uint64_t capacity = 0;              ///< places of a row
+  std::uint32_t slices = 1, slice = 0;     ///< which part of each row is here, see `context_parallel`
+  std::int64_t pad = 0;                    ///< the value in padding
+  const std::string* lengths = nullptr;    ///< names the lengths of samples; lives as long as the cut
+
+  [[nodiscard]] packed_rows view() const noexcept {
+    return {documents.data(), documents.size(), detail::to_size(rows), detail::to_size(capacity), slices, slice};
+  }
+};
+
+/// A cut that puts samples into rows: `pack(step, rows)` tells where each slot's sample is. A sample that was
+/// split has a slot for each piece.
+template <class C>
+concept packing_cut =
+    listing_cut<C> && requires(const C& c, std::uint64_t step, packed_step& rows) { c.pack(step, rows); };
 
 /// Thrown by a pass over an epoch that was stopped because its result is no longer needed.
 struct pass_stopped {};
@@ -61,6 +85,7 @@ struct cut_input {
   std::uint64_t rank = 0;     ///< this rank
   std::uint64_t dataset = 0;  ///< fingerprint of the data
   std::uint64_t samples = 0;  ///< of the source
+  std::uint64_t seed = 0;     ///< of the plan
 };
 
 /// A rule by which `batch_by` cuts: makes a `step_cut` from the orders of the samples, an `order_chain`.
@@ -95,6 +120,11 @@ class any_epoch_cut {
   void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
     called_->list(owner_.get(), step, into);
   }
+  /// Whether samples share rows, so that `pack` must be called.
+  [[nodiscard]] bool packs() const noexcept { return called_->pack != nullptr; }
+  void pack(std::uint64_t step, packed_step& into) const { called_->pack(owner_.get(), step, into); }
+  /// Whether a state resumes on any number of ranks, at the step with as many positions before it.
+  [[nodiscard]] bool elastic() const { return called_->elastic(owner_.get()); }
 
  private:
   struct functions {
@@ -104,6 +134,8 @@ class any_epoch_cut {
     step_view (*at)(const void*, std::uint64_t);
     void (*check)(const void*);
     void (*list)(const void*, std::uint64_t, std::vector<std::uint64_t>&);
+    void (*pack)(const void*, std::uint64_t, packed_step&);
+    bool (*elastic)(const void*);
   };
   template <class C>
   static const C& of(const void* made) noexcept {
@@ -119,6 +151,13 @@ class any_epoch_cut {
       return nullptr;
   }
   template <class C>
+  static constexpr auto pack_of() -> decltype(functions::pack) {
+    if constexpr (packing_cut<C>)
+      return [](const void* c, std::uint64_t step, packed_step& into) { of<C>(c).pack(step, into); };
+    else
+      return nullptr;
+  }
+  template <class C>
   static constexpr functions functions_of{
       .steps = [](const void* c) { return of<C>(c).steps(); },
       .before = [](const void* c, std::uint64_t step) { return of<C>(c).before(step); },
@@ -128,7 +167,12 @@ class any_epoch_cut {
           [](const void* c) {
             if constexpr (requires { of<C>(c).check(); }) of<C>(c).check();
           },
-      .list = list_of<C>()};
+      .list = list_of<C>(),
+      .pack = pack_of<C>(),
+      .elastic = [](const void* c) {
+        if constexpr (requires { of<C>(c).elastic(); }) return of<C>(c).elastic();
+        return !listing_cut<C>;
+      }};
 
   const functions* called_ = nullptr;
   shared<const void> owner_;

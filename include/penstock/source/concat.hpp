@@ -87,7 +87,7 @@ struct concat_fn {
   [[nodiscard]] auto operator()(const Args&... args) const {
     return unless_wrong<typename wrong_join<Args...>::type>(
         [](const auto&... given) {
-          const auto plans = make_pack(as_plan(given)...);
+          const auto plans = make_light_tuple(as_plan(given)...);
           using facts = elements_of<std::remove_const_t<decltype(plans)>>;
           if constexpr (!facts::same) {
             mistakes::elements_differ::explain(arrives_here<typename facts::type>{});

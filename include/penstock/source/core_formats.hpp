@@ -162,7 +162,7 @@ struct npz_rows_format {
 /// without any, bytes.
 template <idx_value... Ts>
 struct idx_format {
-  using types = detail::number_types<pack<std::uint8_t>, Ts...>;
+  using types = detail::number_types<light_tuple<std::uint8_t>, Ts...>;
   static constexpr std::string_view name = "idx";
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
@@ -183,7 +183,7 @@ struct idx_format {
 /// `std::uint16_t`, `std::uint32_t` or `std::int32_t`. Files without a header cannot be told from others.
 template <token_value... Ts>
 struct tokens_format {
-  using types = detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>;
+  using types = detail::number_types<light_tuple<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>;
   static constexpr std::string_view name = "tokens";
 
   token_windows window = {};
@@ -237,7 +237,7 @@ struct lines_format {
 };
 
 /// The formats that need the standard library alone.
-using core_formats = pack<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
+using core_formats = light_tuple<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
                           npz_rows_format<>, idx_format<>, tokens_format<>, directory_format, lines_format>;
 
 }  // namespace penstock::inline v0_1

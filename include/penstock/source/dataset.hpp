@@ -10,23 +10,23 @@ namespace detail {
 template <class T>
 struct formats_in {
   static constexpr bool valid = dataset_format<T>;
-  [[nodiscard]] static pack<T> of(const T& one) { return make_pack(one); }
+  [[nodiscard]] static light_tuple<T> of(const T& one) { return make_light_tuple(one); }
 };
 /// A list of formats.
 template <class... Formats>
-struct formats_in<pack<Formats...>> {
+struct formats_in<light_tuple<Formats...>> {
   static constexpr bool valid = (dataset_format<Formats> && ...);
-  [[nodiscard]] static const pack<Formats...>& of(const pack<Formats...>& all) { return all; }
+  [[nodiscard]] static const light_tuple<Formats...>& of(const light_tuple<Formats...>& all) { return all; }
 };
 
 /// A split among the formats is for the listing.
 template <>
 struct formats_in<named_split> {
   static constexpr bool valid = true;
-  [[nodiscard]] static pack<> of(const named_split&) { return {}; }
+  [[nodiscard]] static light_tuple<> of(const named_split&) { return {}; }
 };
 
-inline pack<> all_formats() { return {}; }
+inline light_tuple<> all_formats() { return {}; }
 template <class First, class... Rest>
 [[nodiscard]] auto all_formats(const First& first, const Rest&... rest) {
   static_assert(
@@ -68,12 +68,12 @@ struct sources_of_format<Format, Storage> {
 template <class Storage, class Formats>
 struct sources_of_formats;
 template <class Storage, class... Formats>
-struct sources_of_formats<Storage, pack<Formats...>>
+struct sources_of_formats<Storage, light_tuple<Formats...>>
     : joined_variants<std::variant<>, typename sources_of_format<Formats, Storage>::type...> {};
 
 /// The formats of the list that can be used with such a storage, or, if it is void, with a path.
 template <class Storage, class... Formats>
-[[nodiscard]] std::size_t best_of(const dataset_listing& there, const pack<Formats...>& formats) {
+[[nodiscard]] std::size_t best_of(const dataset_listing& there, const light_tuple<Formats...>& formats) {
   return formats.apply([&](const auto&... each) {
     const auto fit = [&]<class F>(const F& one) {
       if constexpr (std::is_void_v<Storage> || stored_format<F, Storage>) return one.look(there);

@@ -3,7 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/source/files/table_marks.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -141,9 +141,9 @@ namespace detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
-using number_types = std::conditional_t<sizeof...(Ts) == 0, Default, pack<Ts...>>;
+using number_types = std::conditional_t<sizeof...(Ts) == 0, Default, light_tuple<Ts...>>;
 
-using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
+using common_numbers = light_tuple<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
 struct format_candidate {
   std::string_view name;
@@ -181,7 +181,7 @@ struct stored_numbers {
 
 /// Makes the source of the first type of the list for which `is` holds, as one of those of all types.
 template <class... Ts, class Is, class Make>
-[[nodiscard]] auto source_of_type(std::type_identity<pack<Ts...>>, const stored_numbers& stored, const Is& is,
+[[nodiscard]] auto source_of_type(std::type_identity<light_tuple<Ts...>>, const stored_numbers& stored, const Is& is,
                                   const Make& make) {
   std::optional<std::variant<decltype(make.template operator()<Ts>())...>> made;
   const bool found =

@@ -93,7 +93,7 @@ template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
 /// `limit`. The types are as for `idx_format`.
 template <idx_value... Ts>
 struct idx_gz_format {
-  using types = detail::number_types<pack<std::uint8_t>, Ts...>;
+  using types = detail::number_types<light_tuple<std::uint8_t>, Ts...>;
   static constexpr std::string_view name = "idx_gz";
 
   std::uint64_t limit = 1_GiB;

@@ -57,22 +57,22 @@ using zipped = typename zipped_value<std::remove_cvref_t<T>>::type;
 
 template <class Element>
 struct zipped_fields {
-  using type = pack<>;
+  using type = light_tuple<>;
 };
 template <class... Fields>
 struct zipped_fields<record<Fields...>> {
-  using type = pack<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
+  using type = light_tuple<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
 };
 
 template <class... Packs>
 struct record_of_packs;
 template <class... Fields>
-struct record_of_packs<pack<Fields...>> {
+struct record_of_packs<light_tuple<Fields...>> {
   using type = record<Fields...>;
   static constexpr bool differ = names_differ<Fields...>();
 };
 template <class... As, class... Bs, class... Rest>
-struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...> : record_of_packs<light_tuple<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
@@ -91,7 +91,7 @@ struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack
 template <class Names, class... Elements>
 struct zipped_record;
 template <class... Elements>
-struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+struct zipped_record<light_tuple<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) {
@@ -105,7 +105,7 @@ struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fiel
 };
 template <class... Names, class... Elements>
   requires(sizeof...(Names) == sizeof...(Elements) && sizeof...(Names) != 0)
-struct zipped_record<pack<Names...>, Elements...> {
+struct zipped_record<light_tuple<Names...>, Elements...> {
   using made = record<basic_field<Names, zipped<Elements>>...>;
   static constexpr bool differ = names_differ<basic_field<Names, int>...>();
   static constexpr made join(const Elements&... elements) { return made(elements...); }
@@ -201,7 +201,7 @@ class zip_source
 namespace detail {
 
 template <class Names, class... Plans>
-[[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
+[[nodiscard]] auto zip_plans(light_tuple<Plans...> plans, bool to_the_shortest) {
   if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
     mistakes::zip_name_count::explain(std::type_identity<Names>{});
     return ill_formed{};
@@ -239,11 +239,11 @@ inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
   using wrong =
-      typename detail::wrong_join_of_packs<pack<>,
+      typename detail::wrong_join_of_packs<light_tuple<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
   return detail::unless_wrong<wrong>(
       [](const auto&... given) {
-        return detail::zip_plans<pack<name_of<Names>...>>(
+        return detail::zip_plans<light_tuple<name_of<Names>...>>(
             detail::join_all(
                 detail::plan_unless<detail::is_zip_option<std::remove_cvref_t<decltype(given)>>>(given)...),
             (detail::is_zip_option<Args> || ...));

@@ -139,10 +139,14 @@ template <class... Policies>
 struct collating {
   template <class Name>
   using policy = typename policy_for<Name, Policies...>::type;
+  /// Whether a policy was chosen for a field, by name or for all.
+  template <class Name>
+  static constexpr bool chosen = is_chosen<Name, Policies...>;
 
   template <class Context>
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
+    using collated = typename batch_behind<collating, typename Context::columns>::type;
     constexpr bool fields_found = (finds_its_field<Policies, element> && ...);
     if constexpr (Context::facts.copied)
       return mistakes::batch_after_copy{};
@@ -150,10 +154,10 @@ struct collating {
       return mistakes::two_batches{};
     else if constexpr (any_record<element> && !fields_found)
       return mistakes::no_such_field{};
-    else if constexpr (!fields_found && is_right<decltype(diagnose_element<element>())>)
+    else if constexpr (!fields_found && is_right<decltype(diagnose_element<collated, element>())>)
       return mistakes::no_such_field{};
     else
-      return diagnose_element<element>();
+      return diagnose_element<collated, element>();
   }
 
  private:
@@ -161,39 +165,40 @@ struct collating {
   template <class Name>
   static constexpr bool given =
       std::is_void_v<Name> || !std::is_void_v<typename own_policy<Name, Policies...>::type>;
-  template <class Name, class V>
+  template <class Collated, class Name, class V>
   static consteval auto diagnose_field() {
+    using how = typename Collated::template policy<Name>;
     constexpr shape_class shape = shape_class_of<V>;
     if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
       return mistakes::open_sample_in_batch{};
     else if constexpr (shape == shape_class::none)
       return mistakes::not_batchable{};
-    else if constexpr (shape == shape_class::discovered && stacks<policy<Name>>)
+    else if constexpr (shape == shape_class::discovered && stacks<how>)
       return mistakes::discovered_without_collate{};
     else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
       return mistakes::eight_lengths{};
-    else if constexpr (pads_all<policy<Name>> && value_rank<V> == 0 && given<Name>)
+    else if constexpr (pads_all<how> && value_rank<V> == 0 && given<Name>)
       return mistakes::padded_scalar{};
-    else if constexpr (shape != shape_class::fixed && !fill_fits<policy<Name>, typename stored<V>::type>)
+    else if constexpr (shape != shape_class::fixed && !fill_fits<how, typename stored<V>::type>)
       return mistakes::fill_of_other_type{};
-    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>) && has_gaps<policy<Name>>)
+    else if constexpr (!takes_rank<how>(value_rank<V>) && has_gaps<how>)
       return mistakes::pitched_scalar{};
-    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>))
+    else if constexpr (!takes_rank<how>(value_rank<V>))
       return mistakes::channels_first_of_other{};
     else
       return mistakes::none{};
   }
-  template <class V>
+  template <class Collated, class V>
   static consteval auto diagnose_element() {
-    return diagnose_field<void, V>();
+    return diagnose_field<Collated, void, V>();
   }
-  template <any_record R>
+  template <class Collated, any_record R>
   static consteval auto diagnose_element() {
-    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
+    return diagnose_fields<Collated, R>(std::make_index_sequence<R::size>{});
   }
-  template <class R, std::size_t... Is>
+  template <class Collated, class R, std::size_t... Is>
   static consteval auto diagnose_fields(std::index_sequence<Is...>) {
-    return typename first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
+    return typename first_mistake<decltype(diagnose_field<Collated, typename R::template field_at<Is>::name_type,
                                                           std::tuple_element_t<Is, R>>())...>::type{};
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
+#include <penstock/core/packed_rows.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
@@ -128,7 +129,9 @@ namespace detail {
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
-  if constexpr (kept::shape == shape_class::fixed) {
+  if constexpr (std::is_same_v<Policy, packed_policy>) {
+    return std::type_identity<packed_view<typename kept::type>>{};
+  } else if constexpr (kept::shape == shape_class::fixed) {
     if constexpr (kept::scalar)
       return std::type_identity<std::span<typename kept::type>>{};
     else if constexpr (has_gaps<Policy>)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/stage/fields.hpp>
 
 #include <algorithm>
@@ -203,8 +203,8 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = pack<detail::codec_in<Codecs>...>;
-  using scratch = pack<scratch_of<detail::codec_in<Codecs>>...>;
+  using codecs = light_tuple<detail::codec_in<Codecs>...>;
+  using scratch = light_tuple<scratch_of<detail::codec_in<Codecs>>...>;
   static constexpr bool one_at_a_time = (lone_codec<detail::codec_in<Codecs>> || ...);
   static constexpr bool by_name = (!std::is_void_v<detail::name_in<Codecs>> && ...);
 
@@ -214,7 +214,7 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{detail::make_pack(detail::codec_in<Codecs>(std::move(options))...)};
+    return decode_stage{detail::make_light_tuple(detail::codec_in<Codecs>(std::move(options))...)};
   }
 
   template <class V, class Call>

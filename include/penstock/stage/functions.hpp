@@ -4,7 +4,7 @@
 #include <penstock/core/call.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 
 #include <utility>
 
@@ -77,7 +77,7 @@ concept function_uses_random =
 template <class First, class... Rest>
 struct parameters {
   using type = First;
-  using more = pack<Rest...>;
+  using more = light_tuple<Rest...>;
 };
 template <class F>
 struct parameter_of {};
@@ -122,7 +122,7 @@ template <class F, class V>
 struct wrong_call<F, V> {
   using more = typename parameter_of<F>::more;
   using type = std::conditional_t<
-      std::is_same_v<more, pack<>> || std::is_same_v<more, pack<rng&>>,
+      std::is_same_v<more, light_tuple<>> || std::is_same_v<more, light_tuple<rng&>>,
       mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>,
       mistakes::several_parameters>;
 };

@@ -166,7 +166,7 @@ template <class F>
 /// A mistake: the name of several functions, such as `std::sqrt`.
 template <class... None>
 [[nodiscard]] constexpr ill_formed map(detail::several_functions) {
-  static_assert(never<pack<None...>>,
+  static_assert(never<light_tuple<None...>>,
                 "penstock: map is given the name of several functions, and cannot tell which is meant; write "
                 "map([](double x) { return std::sqrt(x); }), with your function");
   return {};

@@ -66,7 +66,7 @@ template <class Fields, class... Fs>
 struct map_fields_stage;
 
 template <class... Fields, class... Fs>
-struct map_fields_stage<pack<Fields...>, Fs...> {
+struct map_fields_stage<light_tuple<Fields...>, Fs...> {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "map";
   using scratch = std::tuple<typename detail::role_parts<typename Fields::role, Fs...>::scratch...>;
@@ -226,7 +226,7 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
 template <mapped_field First, mapped_field... More, class F, class... Fs>
   requires(sizeof...(More) != 0 || !std::is_same_v<typename decltype(First)::role, changed_field>)
 [[nodiscard]] constexpr auto map(F first, Fs... rest) {
-  using fields = pack<detail::as_role<First>, detail::as_role<More>...>;
+  using fields = light_tuple<detail::as_role<First>, detail::as_role<More>...>;
   return detail::with_functions(
       []<class... Functions>(std::tuple<Functions...> functions, key address) {
         return map_fields_stage<fields, Functions...>(std::move(functions), address);

@@ -5,7 +5,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/run/mapping/device_works.hpp>
@@ -76,27 +76,27 @@ struct joined_operations<Family> : Family {};
 
 /// The operations of a stage as they are launched: `done`, then those that are joined already, then the rest.
 template <class... Done, class... Run>
-constexpr auto join_families(pack<Done...> done, const pack<Run...>& run) {
+constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run) {
   if constexpr (sizeof...(Run) == 0) {
     return done;
   } else {
-    using family = typename device_family<type_at<0, pack<Run...>>>::type;
+    using family = typename device_family<type_at<0, light_tuple<Run...>>>::type;
     return join(std::move(done), run.apply([](const Run&... all) {
-      return make_pack(joined_operations<family>::join(all...));
+      return make_light_tuple(joined_operations<family>::join(all...));
     }));
   }
 }
 template <class... Done, class... Run, class Op, class... Rest>
-constexpr auto join_families(pack<Done...> done, const pack<Run...>& run, const Op& op, const Rest&... rest) {
+constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run, const Op& op, const Rest&... rest) {
   using family = typename device_family<Op>::type;
   if constexpr (sizeof...(Run) == 0) {
-    return join_families(std::move(done), make_pack(op), rest...);
+    return join_families(std::move(done), make_light_tuple(op), rest...);
   } else {
-    using before = typename device_family<type_at<0, pack<Run...>>>::type;
+    using before = typename device_family<type_at<0, light_tuple<Run...>>>::type;
     if constexpr (!std::is_void_v<family> && std::is_same_v<family, before>)
-      return join_families(std::move(done), join(run, make_pack(op)), rest...);
+      return join_families(std::move(done), join(run, make_light_tuple(op)), rest...);
     else
-      return join_families(join_families(std::move(done), run), make_pack(op), rest...);
+      return join_families(join_families(std::move(done), run), make_light_tuple(op), rest...);
   }
 }
 
@@ -106,11 +106,11 @@ struct device_check {
   using wrong = mistakes::none;
 };
 template <class View, class Op, class... Rest>
-struct device_check<View, pack<Op, Rest...>> {
+struct device_check<View, light_tuple<Op, Rest...>> {
   using type = typename connected_operation<Op>::type;
   static consteval auto find() {
     if constexpr (device_operation<type, View>)
-      return typename device_check<tensor_view<typename type::template output<View>>, pack<Rest...>>::wrong{};
+      return typename device_check<tensor_view<typename type::template output<View>>, light_tuple<Rest...>>::wrong{};
     else if constexpr (requires { typename type::template wrong_column_for<View>; })
       return typename type::template wrong_column_for<View>{};
     else
@@ -128,7 +128,7 @@ inline constexpr bool taken_on_device<columns_on_device<Columns, Stage>, Name> =
 template <class Ops>
 inline constexpr std::uint64_t streams_of_all = 0;
 template <class... Ops>
-inline constexpr std::uint64_t streams_of_all<pack<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
+inline constexpr std::uint64_t streams_of_all<light_tuple<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
 
 }  // namespace detail
 
@@ -162,7 +162,7 @@ struct on_device_stage {
   static constexpr std::string_view stage_name = "on_device";
   /// void if samples are no records.
   using name_type = Name;
-  using operations = pack<Ops...>;
+  using operations = light_tuple<Ops...>;
   operations all;
   key address;
 
@@ -225,8 +225,8 @@ namespace detail {
 
 template <class Name, class... Ops>
 constexpr auto make_on_device(key address, const Ops&... ops) {
-  return join_families(pack<>{}, pack<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
-    return on_device_stage<Name, Joined...>{make_pack(joined...), address};
+  return join_families(light_tuple<>{}, light_tuple<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
+    return on_device_stage<Name, Joined...>{make_light_tuple(joined...), address};
   });
 }
 /// With a `key` behind the operations, or without.

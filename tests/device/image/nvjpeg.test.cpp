@@ -377,7 +377,7 @@ static_assert(ps::elastic<decltype(example(ps::generated(1, made_up)))>);
 // Images that were decoded already.
 template <class View>
 using wrong_for =
-    typename ps::detail::device_check<View, ps::pack<decltype(ps::nvjpeg(ps::center_crop(8)))>>::wrong;
+    typename ps::detail::device_check<View, ps::light_tuple<decltype(ps::nvjpeg(ps::center_crop(8)))>>::wrong;
 static_assert(std::is_same_v<wrong_for<ps::tensor_view<std::uint8_t>>, ps::mistakes::nvjpeg_wants_files>);
 static_assert(
     std::is_same_v<wrong_for<ps::basic_ragged_view<std::uint16_t>>, ps::mistakes::nvjpeg_wants_files>);

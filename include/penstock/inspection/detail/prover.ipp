@@ -316,6 +316,21 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   return found;
 }
 
+/// What is wrong with the places of documents in rows; empty if nothing is.
+PENSTOCK_INLINE std::string_view fault_in_rows(const packed_step& rows, std::size_t slots) {
+  if (rows.documents.size() != slots) return "do not have as many documents as samples";
+  std::uint64_t row = 0, end = 0;
+  for (const packed_document& d : rows.documents) {
+    if (d.row != row) end = 0;
+    if (d.row < row || d.row >= rows.rows) return "are not in order";
+    if (d.begin < end || d.padded < d.length || d.first + d.length > d.whole) return "have documents that overlap";
+    row = d.row;
+    end = std::uint64_t{d.begin} + d.padded;
+    if (end > rows.capacity) return "are longer than they may be";
+  }
+  return {};
+}
+
 PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const bool first = epoch_ == options_.first_epoch, all_of_it = !made_.sampled;
@@ -331,8 +346,9 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   bit_set reached(all_of_it ? made_.positions : 0);
   std::vector<bit_set> touched(first && all_of_it ? detail::to_size(found.shape.nodes) : 0,
                                bit_set(made_.shards));
-  std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
+  std::uint64_t delivered = 0, padded = 0, pad_positions = 0, pieces = 0;
   std::vector<std::uint64_t> listed;
+  packed_step rows;
   const std::uint64_t looks = all_of_it ? steps : std::min<std::uint64_t>(steps, 1024);
   for (std::uint64_t i = 0; i < looks; ++i) {
     const std::uint64_t step = looks == steps ? i : mix64(i ^ mix64(which)) % steps;
@@ -350,7 +366,17 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
         for (std::uint64_t slot = 0; slot < view.valid(); ++slot) listed.push_back(view[slot]);
       in_step += listed.size();
       padded += view.slots() - view.valid();
-      for (const std::uint64_t index : listed) {
+      if (ranks[r].packs()) {
+        ranks[r].pack(step, rows);
+        if (const std::string_view fault = fault_in_rows(rows, listed.size()); !fault.empty())
+          violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: the rows of rank ", r, ' ', fault});
+      }
+      for (std::size_t slot = 0; slot < listed.size(); ++slot) {
+        const std::uint64_t index = listed[slot];
+        if (slot < rows.documents.size() && rows.documents[slot].first != 0) {
+          ++pieces;  // the sample counts once
+          continue;
+        }
         const bool here = ranks[r].lists() || index - begin < count;
         if (index >= made_.positions || !here || (all_of_it && reached.set_alone(index))) {
           violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: position ", index, " of rank ", r,
@@ -370,8 +396,9 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   }
   if (!first) return found;
   found.steps = steps;
-  found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
-  found.dropped = made_.positions - any.before(steps);
+  const std::uint64_t samples = any.before(steps) - pieces;
+  found.delivered = (all_of_it ? delivered - pieces : samples) - pad_positions;
+  found.dropped = made_.positions - std::min(made_.positions, samples);
   found.padded = padded + pad_positions;
   if (all_of_it) count_touched(touched, found);
   return found;

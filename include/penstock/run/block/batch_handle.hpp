@@ -159,9 +159,19 @@ class batch_handle {
   }
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
 
-  /// Slots of this rank's batch, padding included.
-  [[nodiscard]] std::size_t size() const { return rows_.slots; }
+  /// Slots of this rank's batch, padding included. After `pack`, its rows.
+  [[nodiscard]] std::size_t size() const {
+    if constexpr (parts::packed) return packing().row_count();
+    return rows_.slots;
+  }
+  /// After `pack`: which samples are where in the rows.
+  [[nodiscard]] packed_rows packing() const
+    requires(parts::packed)
+  {
+    return block_ == nullptr ? packed_rows() : block_->packed.view();
+  }
   /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
+  /// After `pack`, the samples and pieces of samples in all rows.
   [[nodiscard]] std::size_t valid_size() const {
     if constexpr (parts::tolerant)
       return block_ == nullptr ? 0 : rows_.valid - block_->bad.holes(rows_.first, rows_.slots);
@@ -170,7 +180,8 @@ class batch_handle {
   /// Samples of the whole global step, over all ranks; after filter and unbatch, of this rank only. Holes
   /// count: a rank does not know the holes of other ranks.
   [[nodiscard]] std::size_t global_size() const { return rows_.global; }
-  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
+  /// 1 for each slot that holds a sample, 0 for padding and for holes; after `pack`, for each sample in the
+  /// rows. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (!mask_ && block_ != nullptr) {
       mask_ = detail::fixed_array<std::uint8_t>(rows_.slots);
@@ -396,6 +407,20 @@ template <fixed_string Name, any_batch B>
 template <fixed_string Name, any_batch B>
 [[nodiscard]] const void* device_data(const B& b) {
   return device_view<Name>(b).data();
+}
+/// What a model is to predict for the tokens of a batch that `pack` made: (rows, capacity) values, the next
+/// token of the same sample, and -100, which PyTorch's cross_entropy ignores, at its last one and in padding.
+/// With a second field, also where that one's value for the next token is 0: `labels<"tokens", "loss">(b)`
+/// asks only for answers. Allocates what it returns.
+template <fixed_string Tokens, fixed_string... Loss, any_batch B>
+[[nodiscard]] std::vector<std::int64_t> labels(const B& b) {
+  static_assert(sizeof...(Loss) <= 1, "penstock: labels takes the tokens and one field that says where loss counts");
+  constexpr bool packed = requires { b.packing(); };
+  static_assert(packed, "penstock: labels are for rows of tokens; write light_tuple<\"tokens\">(length, 4096) before batch");
+  if constexpr (packed)
+    return get<Tokens>(b).labels(get<Loss>(b)...);
+  else
+    return {};  // one error is enough
 }
 /// The view of a field by its place, as structured bindings ask for it; also of a batch that was moved into
 /// them:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/whole.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column.hpp>
+#include <penstock/run/block/packed_column.hpp>
 
 #include <array>
 #include <exception>
@@ -28,14 +29,23 @@ struct column_for<V, Policy, shape_class::fixed> {
       fixed_column<V, std::conditional_t<arranges<order_of<Policy>>, order_of<Policy>, stack_policy>>;
 };
 
+template <class V, shape_class Shape>
+struct column_for<V, packed_policy, Shape> {
+  using type = packed_column<typename stored<V>::type>;
+};
+template <class V>
+struct column_for<V, packed_policy, shape_class::fixed> {
+  using type = packed_column<typename stored<V>::type>;
+};
+
 template <class Batch, class V>
 struct columns_for {
-  using type = pack<typename column_for<V, typename Batch::template policy<void>>::type>;
+  using type = light_tuple<typename column_for<V, typename Batch::template policy<void>>::type>;
 };
 template <class Batch, class... Fields>
 struct columns_for<Batch, record<Fields...>> {
   using type =
-      pack<typename column_for<std::remove_cvref_t<typename Fields::type>,
+      light_tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
                                typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
@@ -46,7 +56,7 @@ template <class Column>
   requires requires { Column::row_bytes; }
 inline constexpr std::uint64_t row_bytes_of<Column> = Column::row_bytes;
 template <class... Columns>
-inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
+inline constexpr std::uint64_t row_bytes_of<light_tuple<Columns...>> =
     (row_bytes_of<Columns> + ... + std::uint64_t{0});
 
 template <class Column, class Run>
@@ -57,7 +67,7 @@ template <class Columns, class Runs>
 inline constexpr bool take_runs = false;
 template <class... Columns, class... Fields>
   requires(sizeof...(Columns) == sizeof...(Fields))
-inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
+inline constexpr bool take_runs<light_tuple<Columns...>, record<Fields...>> =
     (takes_run<Columns, typename Fields::type> && ...);
 
 }  // namespace detail
@@ -67,7 +77,7 @@ template <class Columns>
 class column_set {
  public:
   /// Whether the shapes of the values of a batch are compared with each other.
-  static constexpr bool compares = []<class... Each>(const pack<Each...>*) {
+  static constexpr bool compares = []<class... Each>(const light_tuple<Each...>*) {
     return (Each::compares || ...);
   }(static_cast<const Columns*>(nullptr));
   static constexpr std::size_t size = Columns::size;
@@ -76,7 +86,7 @@ class column_set {
 
   template <class Session>
   column_set(Session& session, memory_account& account)
-      : columns_([&]<class... Each>(const pack<Each...>*) {
+      : columns_([&]<class... Each>(const light_tuple<Each...>*) {
           return Columns{{{Each(session, account)}...}};
         }(static_cast<const Columns*>(nullptr))) {}
 
@@ -107,6 +117,12 @@ class column_set {
   /// Leaves a slot without a value: zeros, or an empty row.
   void blank(std::size_t slot) {
     each([&](auto& column) { column.blank(slot); });
+  }
+  /// Before the slots are written: where they are in rows.
+  void place(packed_step& rows) {
+    each([&](auto& column) {
+      if constexpr (requires { column.place(rows); }) column.place(rows);
+    });
   }
   /// Discards what was written to a slot, perhaps only in part.
   void unwrite(std::size_t slot) noexcept {
@@ -201,12 +217,13 @@ namespace detail {
 template <class Plan, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
-  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+  using batch = typename batch_behind<detail::type_at<parts::in::batch, typename parts::stages>,
+                                      typename parts::in::template first<pack_tag, parts>>::type;
   using type = column_set<typename columns_for<batch, typename parts::element>::type>;
 };
 template <class Plan>
 struct columns_of_plan<Plan, false> {
-  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+  using type = column_set<light_tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/strided_view.hpp>
@@ -77,18 +77,18 @@ struct stages_on_device {
   using type = Found;
 };
 template <class... Found, class Stage, class... Rest>
-struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found...>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found...>, Rest...> {};
 template <class... Found, part_of_kind<device_map_tag> Stage, class... Rest>
-struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found..., Stage>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found..., Stage>, Rest...> {};
 template <class Stages>
 struct device_stages_among;
 template <class... Stages>
-struct device_stages_among<pack<Stages...>> : stages_on_device<pack<>, Stages...> {};
+struct device_stages_among<light_tuple<Stages...>> : stages_on_device<light_tuple<>, Stages...> {};
 
 template <class Plan, class Stages>
 struct device_layout;
 template <class Plan>
-struct device_layout<Plan, pack<>> {
+struct device_layout<Plan, light_tuple<>> {
   static constexpr std::size_t operations = 0;
   template <std::size_t I>
   static constexpr bool changes = false;

@@ -304,6 +304,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
+    if constexpr (parts::packed) b.columns.place(b.packed);
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }

@@ -3,7 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
@@ -103,10 +103,15 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if constexpr (parts::facts.uneven) {
       made.mine = {.size = orders.size(), .world = share.size, .rank = share.rank};
       made.mine.check();
-      made.uneven = any_step_cut(batch.cut_of(orders, cut_input{.world = share.size,
-                                                                .rank = share.rank,
-                                                                .dataset = p.source().fingerprint(),
-                                                                .samples = p.source().size()}));
+      const cut_input input{.world = share.size,
+                            .rank = share.rank,
+                            .dataset = p.source().fingerprint(),
+                            .samples = p.source().size(),
+                            .seed = *options_of(p).seed};
+      if constexpr (parts::packed)
+        made.uneven = any_step_cut(detail::at<in::packs>(p.stages()).cut_of(orders, p.stages(), input));
+      else
+        made.uneven = any_step_cut(batch.cut_of(orders, input));
     } else {
       made.mine = {.size = orders.size(),
                    .global = batch.global_size(share.size),

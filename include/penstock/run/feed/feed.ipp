@@ -126,10 +126,10 @@ PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
 PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
   if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
   const any_epoch_cut there = facts_.uneven.bind(s.epoch);
-  if (s.world == facts_.mine.world || there.lists()) {
-    const bool same = s.world == facts_.mine.world && s.step <= there.steps();
-    return same && there.before(s.step) == s.ordinal ? std::optional(s.step) : std::nullopt;
-  }
+  const bool same = s.world == facts_.mine.world && s.step <= there.steps();
+  if (same && there.before(s.step) == s.ordinal) return s.step;
+  // With rows, a step may have another number of them.
+  if (!there.elastic() || (s.world == facts_.mine.world && !there.packs())) return std::nullopt;
   std::uint64_t low = 0, high = there.steps();  // finds the first step with as many samples before it
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -254,6 +254,7 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   p.listed = now_.lists();
   if (p.listed) {
     now_.list(step_, p.indices);
+    if (now_.packs()) now_.pack(step_, p.packed);
     // A rank without a sample of the step asks one of the first rank, which has some, for its shape.
     if (batch.valid == 0 && batch.global != 0)
       facts_.uneven.on(facts_.mine.world, 0).bind(epoch_, stop_).list(step_, p.step_indices);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/to_size.hpp>
@@ -238,7 +238,7 @@ struct dealt_among {
 /// The order stages, applied to samples. Those before a `shuffle_buffer` work for all ranks, and samples are
 /// dealt as late as possible, so that each rank gets what arithmetic would give it.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
+auto nest_front(Up up, const light_tuple<Stages...>& stages, dealt_among dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {

@@ -3,7 +3,7 @@
 
 #include <penstock/core/position.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/order/cut.hpp>
+#include <penstock/order/step_cut.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -45,6 +45,7 @@ struct placement {
   // The positions of the last batch's global step, of all ranks: consecutive ones, or a list.
   std::uint64_t step_first = 0, step_count = 0;
   std::vector<std::uint64_t> step_indices;
+  packed_step packed;        // where samples are in rows, if they share them
   bool shares_step = false;  // ranks divide a step into batches, rather than deal whole batches
 
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/order/concepts.hpp>
 
@@ -81,7 +81,7 @@ namespace detail {
 
 /// The selection that the stages at places [First, Last) of a plan make.
 template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const pack<Stages...>& stages) {
+selection select_between(const light_tuple<Stages...>& stages) {
   selection all;
   std::size_t place = 0;
   const auto one = [&]<class Stage>(const Stage& stage) {

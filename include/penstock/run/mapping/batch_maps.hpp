@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
@@ -111,7 +111,7 @@ class returned_arrays {
   }
 
  protected:
-  pack<Columns...> columns_;
+  light_tuple<Columns...> columns_;
 };
 
 /// The columns that one function of `map_batch` returns, by the views that the next function receives: one
@@ -146,7 +146,7 @@ class returned_set<record<Fields...>> : public returned_arrays<returned_column<t
 /// batch shows the last set.
 template <class Gathered, class... Sets>
 class mapped_columns : public Gathered {
-  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
+  using last = detail::type_at<sizeof...(Sets) - 1, light_tuple<Sets...>>;
 
  public:
   using element = typename last::element;
@@ -183,7 +183,7 @@ class mapped_columns : public Gathered {
  private:
   [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
 
-  pack<Sets...> sets_;
+  light_tuple<Sets...> sets_;
 };
 
 namespace detail {
@@ -208,22 +208,22 @@ struct batch_way<Place, Found, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
 template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
   requires(Stage::template returns<views_in<Place>>)
-struct batch_way<Place, pack<Found...>, Stage, Rest...>
+struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
-                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+                light_tuple<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
 
 template <class Plan, class Stages = typename Plan::stages_type>
 struct way_of_batches;
 template <class Plan, class... Stages>
-struct way_of_batches<Plan, pack<Stages...>>
-    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
+struct way_of_batches<Plan, light_tuple<Stages...>>
+    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, light_tuple<>, Stages...> {};
 
 template <class Gathered, class Sets>
 struct with_returned {
   using type = Gathered;
 };
 template <class Gathered, class Set, class... Sets>
-struct with_returned<Gathered, pack<Set, Sets...>> {
+struct with_returned<Gathered, light_tuple<Set, Sets...>> {
   using type = mapped_columns<Gathered, Set, Sets...>;
 };
 
@@ -236,7 +236,7 @@ struct block_columns<Plan, true> {
 template <class Stages>
 inline constexpr std::size_t maps_among = 0;
 template <class... Stages>
-inline constexpr std::size_t maps_among<pack<Stages...>> =
+inline constexpr std::size_t maps_among<light_tuple<Stages...>> =
     (std::size_t{part_of_kind<Stages, batch_map_tag>} + ... + std::size_t{0});
 
 }  // namespace detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/pack.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
@@ -48,18 +48,18 @@ namespace detail {
 template <class Operations>
 struct connected_operations;
 template <class... Ops>
-struct connected_operations<pack<Ops...>> {
-  using type = pack<typename connected_operation<Ops>::type...>;
+struct connected_operations<light_tuple<Ops...>> {
+  using type = light_tuple<typename connected_operation<Ops>::type...>;
 };
 
 /// The type of the numbers that operations, one after another, make of a column.
 template <class View, class Operations>
 struct made_on_device;
 template <class View, class Op, class... Rest>
-struct made_on_device<View, pack<Op, Rest...>>
-    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
+struct made_on_device<View, light_tuple<Op, Rest...>>
+    : made_on_device<tensor_view<typename Op::template output<View>>, light_tuple<Rest...>> {};
 template <class View>
-struct made_on_device<View, pack<>> {
+struct made_on_device<View, light_tuple<>> {
   using type = typename View::value_type;
 };
 
@@ -68,7 +68,7 @@ template <class Columns, std::size_t I>
 using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
 
 template <class Plan, class... Stages>
-struct device_layout<Plan, pack<Stages...>> {
+struct device_layout<Plan, light_tuple<Stages...>> {
   using columns = block_columns_of<Plan>;
   using element = batch_element_of<Plan>;
   static constexpr std::size_t column_count =
@@ -106,7 +106,7 @@ struct device_layout<Plan, pack<Stages...>> {
   template <std::size_t I>
   using made = typename made_on_device<
       column_of_block<columns, I>,
-      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
+      typename connected_operations<typename type_at<stage_of<I>, light_tuple<Stages...>>::operations>::type>::type;
 };
 
 /// The number of each `on_device` stage among the random stages: value stages count before it, as they do
@@ -127,9 +127,9 @@ constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, s
 
 /// The `on_device` stages of a plan that has some.
 template <class Plan, class First, class... Rest>
-class device_works<Plan, pack<First, Rest...>> {
+class device_works<Plan, light_tuple<First, Rest...>> {
   using layout = device_layout_of<Plan>;
-  using stages = pack<First, Rest...>;
+  using stages = light_tuple<First, Rest...>;
 
  public:
   static constexpr bool any = true;
@@ -157,10 +157,10 @@ class device_works<Plan, pack<First, Rest...>> {
  private:
   template <class Stage>
   using connected = typename detail::connected_operations<typename Stage::operations>::type;
-  using connected_stages = pack<connected<First>, connected<Rest>...>;
+  using connected_stages = light_tuple<connected<First>, connected<Rest>...>;
   static constexpr std::size_t count = 1 + sizeof...(Rest);
 
-  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
+  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const light_tuple<All...>*) {
     std::array<std::uint64_t, count> found{};
     detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
     return found;
@@ -174,24 +174,24 @@ class device_works<Plan, pack<First, Rest...>> {
       return 0;
   }
   static connected_stages connect(const Plan& p, int device) {
-    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
+    return p.stages().apply([&](const auto&... all) { return connect_all(light_tuple<>{}, device, all...); });
   }
   template <class... Done>
-  static auto connect_all(pack<Done...> done, int /*device*/) {
+  static auto connect_all(light_tuple<Done...> done, int /*device*/) {
     return done;
   }
   template <class... Done, class Stage, class... More>
-  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
+  static auto connect_all(light_tuple<Done...> done, int device, const Stage& stage, const More&... more) {
     if constexpr (part_of_kind<Stage, device_map_tag>)
-      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
+      return connect_all(detail::join(std::move(done), detail::make_light_tuple(connect_one(stage.all, device))),
                          device, more...);
     else
       return connect_all(std::move(done), device, more...);
   }
   template <class... Ops>
-  static auto connect_one(const pack<Ops...>& ops, int device) {
+  static auto connect_one(const light_tuple<Ops...>& ops, int device) {
     return ops.apply([&](const Ops&... each) {
-      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
+      return detail::make_light_tuple(detail::connected_operation<Ops>::make(each, device)...);
     });
   }
   template <class Stage>

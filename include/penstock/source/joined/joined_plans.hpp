@@ -76,7 +76,7 @@ struct joins_nothing : about_expression {
 namespace detail {
 
 template <class... Stages>
-consteval bool annotates(const pack<Stages...>*) {
+consteval bool annotates(const light_tuple<Stages...>*) {
   return ((part_of_kind<Stages, annotation_tag> && !seed_annotation<Stages>) || ...);
 }
 template <class T>
@@ -120,12 +120,12 @@ struct wrong_join<> {
 template <class... Packs>
 struct wrong_join_of_packs;
 template <class... Ts>
-struct wrong_join_of_packs<pack<Ts...>> : wrong_join<Ts...> {};
+struct wrong_join_of_packs<light_tuple<Ts...>> : wrong_join<Ts...> {};
 template <class... Ts, class... Us, class... Rest>
-struct wrong_join_of_packs<pack<Ts...>, pack<Us...>, Rest...>
-    : wrong_join_of_packs<pack<Ts..., Us...>, Rest...> {};
+struct wrong_join_of_packs<light_tuple<Ts...>, light_tuple<Us...>, Rest...>
+    : wrong_join_of_packs<light_tuple<Ts..., Us...>, Rest...> {};
 template <bool IsOption, class T>
-using pack_unless = std::conditional_t<IsOption, pack<>, pack<T>>;
+using pack_unless = std::conditional_t<IsOption, light_tuple<>, light_tuple<T>>;
 
 template <class T>
 [[nodiscard]] auto as_plan(const T& x) {
@@ -140,9 +140,9 @@ using plan_for = decltype(as_plan(std::declval<const T&>()));
 template <bool IsOption, class T>
 [[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
   if constexpr (IsOption)
-    return pack<>{};
+    return light_tuple<>{};
   else
-    return make_pack(as_plan(x));
+    return make_light_tuple(as_plan(x));
 }
 
 /// What `make` makes of arguments, unless one of them is what an earlier mistake left, or `Wrong` is a
@@ -235,9 +235,9 @@ template <class... Plans>
 class joined_plans : public joined_facts<Plans...> {
  public:
   static constexpr std::size_t fixed_count = sizeof...(Plans);
-  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+  using element = std::remove_cvref_t<typename type_at<0, light_tuple<Plans...>>::element>;
 
-  explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
+  explicit joined_plans(light_tuple<Plans...> plans) : plans_(std::move(plans)) {}
 
   /// Calls f(number, plan) for each plan.
   template <class F>
@@ -248,10 +248,10 @@ class joined_plans : public joined_facts<Plans...> {
 
   class readers {
    public:
-    struct worker : pack<typename plan_reader<Plans>::worker...> {
+    struct worker : light_tuple<typename plan_reader<Plans>::worker...> {
       const fetched_sample* fetched = nullptr;
     };
-    struct scout : pack<typename plan_reader<Plans>::scout...> {
+    struct scout : light_tuple<typename plan_reader<Plans>::scout...> {
       scout() noexcept {}  // Clang 16 crashes where an aggregate of such aggregates is initialised
     };
 
@@ -294,11 +294,11 @@ class joined_plans : public joined_facts<Plans...> {
     }
 
    private:
-    pack<plan_reader<Plans>...> each_;
+    light_tuple<plan_reader<Plans>...> each_;
   };
 
  private:
-  pack<Plans...> plans_;
+  light_tuple<Plans...> plans_;
 };
 
 /// Plans of one type, whose number is known at run time.
@@ -363,7 +363,7 @@ template <class Plans>
   return sizes;
 }
 
-inline pack<> join_all() { return {}; }
+inline light_tuple<> join_all() { return {}; }
 template <class First, class... Rest>
 [[nodiscard]] auto join_all(First first, Rest... rest) {
   if constexpr (sizeof...(Rest) == 0)
@@ -380,14 +380,14 @@ inline constexpr bool same_types = (std::is_same_v<First, Rest> && ...);
 template <class Pack>
 struct elements_of;
 template <class... Plans>
-struct elements_of<pack<Plans...>> {
+struct elements_of<light_tuple<Plans...>> {
   using type = elements<std::remove_cvref_t<typename Plans::element>...>;
   static constexpr bool same = same_types<std::remove_cvref_t<typename Plans::element>...>;
 };
 
 /// Plans of one type become a list: found by number without a branch, and compiled once.
 template <class... Plans>
-[[nodiscard]] auto joined(const pack<Plans...>& plans) {
+[[nodiscard]] auto joined(const light_tuple<Plans...>& plans) {
   if constexpr (sizeof...(Plans) != 1 && same_types<Plans...>) {
     return plans.apply([](const auto& first, const auto&... rest) {
       using type = std::remove_cvref_t<decltype(first)>;

@@ -24,10 +24,10 @@ struct delivery_of {
   static constexpr block_delivery::maker make = nullptr;
 };
 template <class Stage, class... Rest>
-struct delivery_of<pack<Stage, Rest...>> : delivery_of<pack<Rest...>> {};
+struct delivery_of<light_tuple<Stage, Rest...>> : delivery_of<light_tuple<Rest...>> {};
 template <class Stage, class... Rest>
   requires requires { typename Stage::delivery_type; }
-struct delivery_of<pack<Stage, Rest...>> {
+struct delivery_of<light_tuple<Stage, Rest...>> {
   static constexpr block_delivery::maker make = block_delivery::make<typename Stage::delivery_type>;
 };
 

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/order/detail/packed_windows.hpp>
+
+#include <penstock/core/random.hpp>
+#include <penstock/order/equal_work.hpp>
+#include <penstock/order/permutation.hpp>
+
+#include <algorithm>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::size_t packed_table::window_of(std::uint64_t row) const noexcept {
+  const auto after = std::upper_bound(marks.begin(), marks.end(), row,
+                                      [](std::uint64_t r, const mark& one) { return r < one.rows; });
+  return static_cast<std::size_t>(after - marks.begin()) - 1;
+}
+
+/// Packs one window after another, and keeps its memory.
+class packed_windows::builder {
+ public:
+  explicit builder(const packed_windows& of) : of_(of), options_(of.facts_.options) {}
+
+  /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
+  [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
+    const std::uint64_t first = of_.first_of(number);
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + options_.window), read_);
+    pieces_.clear();
+    padded_.clear();
+    for (std::size_t i = 0; i < read_.lengths.size(); ++i)
+      if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
+        too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
+        return false;
+      }
+    if (!packer_ || packer_capacity_ != capacity) {
+      packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
+      packer_capacity_ = capacity;
+    }
+    packer_->pack(padded_);
+    return true;
+  }
+  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
+  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+  /// The window that was packed last, its rows in the order of the epoch.
+  [[nodiscard]] packed_window window(std::uint64_t key) const {
+    packed_window made;
+    made.lengths = read_.lengths;
+    made.pieces.reserve(pieces_.size());
+    made.ends.reserve(rows() + 1);
+    made.ends.push_back(0);
+    const permutation mixed(rows(), key);
+    for (std::size_t row = 0; row < rows(); ++row) {
+      const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
+      for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
+      made.ends.push_back(made.pieces.size());
+    }
+    return made;
+  }
+
+  costly_sample too_long;
+
+ private:
+  static constexpr std::uint64_t most_pieces = std::uint64_t{1} << 28;
+
+  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
+    if (length <= capacity || options_.overlong == overlong::truncate) {
+      put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
+    } else if (options_.overlong == overlong::split) {
+      if (length / capacity > most_pieces - pieces_.size()) return false;
+      for (std::uint64_t at = 0; at < length; at += capacity)
+        put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
+    } else if (options_.overlong == overlong::refuse) {
+      return false;
+    }
+    return true;
+  }
+  void put(const packed_piece& piece) {
+    pieces_.push_back(piece);
+    padded_.push_back(of_.padded(piece.length) / static_cast<std::uint32_t>(options_.align));
+  }
+
+  const packed_windows& of_;
+  const pack_options& options_;
+  packed_lengths read_;
+  std::vector<packed_piece> pieces_;
+  std::vector<std::uint32_t> padded_;  // lengths for the packer, in units of `align`
+  std::optional<row_packer> packer_;
+  std::uint64_t packer_capacity_ = 0;
+};
+
+PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts facts, std::uint64_t seed)
+    : from_(std::move(from)), facts_(std::move(facts)), seed_(seed), cache_(new cache()) {
+  const auto refuse = [](std::initializer_list<piece> why) {
+    throw error(errc::argument, why).in_stage("pack");
+  };
+  const pack_options& o = facts_.options;
+  if (o.window == 0 || o.window >> 28 != 0)
+    refuse({"pack puts 1 to 2^28 samples together, and .window is ", o.window});
+  if (o.align == 0 || o.align >> 31 != 0) refuse({".align of pack is at least 1, not ", o.align});
+  if (facts_.slices > 1 && o.align % (2 * std::uint64_t{facts_.slices}) != 0)
+    refuse({"context_parallel cuts each sample into 2 x ", facts_.slices,
+            " equal chunks; write .align = ", 2 * std::uint64_t{facts_.slices}, " in pack"});
+  if (from_.positions >> 40 != 0)
+    refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
+            " positions; write repeat(n) or take(n) before it"});
+  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
+}
+
+PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
+  const auto refuse = [](std::initializer_list<piece> why) {
+    throw error(errc::argument, why).in_stage("pack");
+  };
+  if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
+  if (capacity >> 31 != 0)
+    refuse({"a row of pack has fewer than 2^31 tokens, and ", capacity, " are asked for"});
+  if (capacity % (2 * std::uint64_t{facts_.slices}) != 0 && facts_.slices != 1)
+    refuse({"a row of ", capacity, " tokens cannot be cut into 2 x ", facts_.slices,
+            " equal chunks for context_parallel; give pack a capacity that can"});
+  if (capacity % facts_.options.align != 0)
+    refuse({"a row of ", capacity, " tokens is no multiple of .align, ", facts_.options.align,
+            "; give pack a capacity that is"});
+}
+
+PENSTOCK_INLINE std::uint64_t packed_windows::capacity_at(position step) const {
+  const std::uint64_t capacity = facts_.capacity(step);
+  if (facts_.capacity.changes()) check_capacity(capacity);
+  return capacity;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_table> packed_windows::table(
+    std::uint64_t epoch, std::uint64_t of_all, const std::atomic<bool>* stop) const {
+  const std::uint64_t key = facts_.capacity.changes() ? of_all : 0;  // otherwise rows do not depend on steps
+  epoch_tables<packed_table> tables;
+  {
+    const std::lock_guard lock(cache_->guard);
+    auto& all = cache_->tables;
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
+    if (found == all.end()) found = all.insert(all.end(), {key, epoch_tables<packed_table>()});
+    tables = found->second;
+  }
+  return tables.get(epoch, [&] { return passed(epoch, of_all, stop); });
+}
+
+PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::uint64_t of_all,
+                                                    const std::atomic<bool>* stop) const {
+  const std::uint64_t windows = (from_.positions + facts_.options.window - 1) / facts_.options.window;
+  packed_table made;
+  made.marks.reserve(to_size(windows) + 1);
+  packed_table::mark before;
+  builder one(*this);
+  for (std::uint64_t w = 0; w < windows; ++w) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw pass_stopped{};
+    before.capacity = capacity_at({epoch, before.rows / std::max<std::uint64_t>(1, of_all)});
+    made.marks.push_back(before);
+    try {
+      if (!one.pack(epoch, w, before.capacity)) {
+        made.too_long = one.too_long;
+        return made;
+      }
+    } catch (...) {  // the run reports it in its step
+      made.failure = std::current_exception();
+      return made;
+    }
+    before.rows += one.rows();
+    before.pieces += one.pieces();
+  }
+  made.marks.push_back(before);
+  return made;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std::uint64_t epoch,
+                                                                            std::uint64_t number,
+                                                                            std::uint64_t capacity) const {
+  {
+    const std::lock_guard lock(cache_->guard);
+    for (const kept& one : cache_->windows)
+      if (one.made && one.epoch == epoch && one.number == number && one.capacity == capacity) return one.made;
+  }
+  builder one(*this);
+  if (!one.pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
+  std::shared_ptr<const packed_window> made(
+      new packed_window(one.window(rng(seed_, epoch, number, 0x7061636b)())));
+  const std::lock_guard lock(cache_->guard);
+  cache_->windows[cache_->next++ % cache_->windows.size()] = {epoch, number, capacity, made};
+  return made;
+}
+
+PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) const {
+  const std::uint64_t n = from_.positions, capacity = facts_.capacity(position{});
+  if (n == 0) return 1;
+  packed_lengths some;
+  try {
+    from_.read(from_.self.get(), 0, 0, std::min<std::uint64_t>(n, 64), some);
+  } catch (...) {  // the pass over the epoch reports it
+  }
+  double sum = 0;
+  for (const std::uint64_t length : some.lengths) sum += static_cast<double>(std::min(length, capacity));
+  const double average = some.lengths.empty() ? 1 : sum / static_cast<double>(some.lengths.size());
+  const double samples =
+      static_cast<double>(rows) * static_cast<double>(capacity) / std::max(average, 1.0);
+  const std::uint64_t maximum = std::min<std::uint64_t>(n, 65'536);
+  return samples >= static_cast<double>(maximum) ? maximum
+                                                 : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(samples));
+}
+
+PENSTOCK_INLINE packed_epoch::packed_epoch(std::shared_ptr<const packed_windows> windows,
+                                           std::shared_ptr<const packed_table> table, std::uint64_t epoch,
+                                           const row_batches& batches, std::uint64_t world,
+                                           std::uint64_t rank)
+    : windows_(std::move(windows)),
+      table_(std::move(table)),
+      epoch_(epoch),
+      rows_{.size = table_->rows(),
+            .global = batches.of_all(world),
+            .world = world,
+            .rank = rank,
+            .policy = batches.at_end},
+      dealt_by_(batches.dealt_by) {
+  if (!dealt_by_) return;
+  // A step's work is compared in 64 bits.
+  const std::uint64_t longest = windows_->facts().capacity({epoch, 0});
+  const double most = static_cast<double>(dealt_by_->linear) * static_cast<double>(longest) +
+                      static_cast<double>(dealt_by_->quadratic) * static_cast<double>(longest) *
+                          static_cast<double>(longest);
+  if (most * static_cast<double>(rows_.global) > 0x1p62)
+    throw error(errc::argument, {"the work of ", rows_.global, " rows of ", longest,
+                                 " tokens is above 2^62; give deal_by smaller weights"})
+        .in_stage("deal_by");
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::steps() const noexcept {
+  const bool part = table_->fails() || (rows_.policy != tail::drop && rows_.size % rows_.global != 0);
+  return rows_.size / rows_.global + (part ? 1 : 0);
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::first_row(std::uint64_t step) const noexcept {
+  return std::min(std::min(step, steps()) * rows_.global,
+                  rows_.policy == tail::drop ? rows_.size / rows_.global * rows_.global : rows_.size);
+}
+
+template <class F>
+void packed_epoch::with_row(std::uint64_t row, const F& f) const {
+  const std::size_t w = table_->window_of(row);
+  const packed_table::mark& mark = table_->marks[w];
+  f(*windows_->window(epoch_, w, mark.capacity), w, to_size(row - mark.rows));
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
+  const std::uint64_t row = first_row(step);
+  const std::size_t w = table_->window_of(row);
+  const packed_table::mark& mark = table_->marks[w];
+  if (row == mark.rows) return mark.pieces;
+  return mark.pieces + windows_->window(epoch_, w, mark.capacity)->ends[to_size(row - mark.rows)];
+}
+
+PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
+  if (table_->fails() && step == rows_.size / rows_.global) refuse();
+  return {0, mine(step)->positions.size()};
+}
+
+PENSTOCK_INLINE void packed_epoch::list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
+  const auto there = mine(step);
+  into.insert(into.end(), there->positions.begin(), there->positions.end());
+}
+
+PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) const {
+  const auto there = mine(step);
+  into.documents.assign(there->rows.documents.begin(), there->rows.documents.end());
+  into.rows = there->rows.rows;
+  into.capacity = there->rows.capacity;
+  const packed_facts& facts = windows_->facts();
+  into.slices = facts.slices;
+  into.slice = facts.slice;
+  into.pad = facts.options.pad;
+  into.lengths = &facts.lengths;
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::work_of(std::uint64_t row) const {
+  std::uint64_t sum = 0;
+  with_row(row, [&](const packed_window& window, std::size_t, std::size_t r) {
+    for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i) {
+      const std::uint64_t n = window.pieces[i].length;
+      sum += dealt_by_->linear * n + dealt_by_->quadratic * n * n;
+    }
+  });
+  return sum;
+}
+
+/// This rank's rows of a step, dealt by work.
+PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
+                                                               std::uint64_t count) const {
+  std::vector<std::uint64_t> work;
+  for (std::uint64_t i = 0; i < count; ++i) work.push_back(work_of(first + i));
+  equal_work dealer;
+  dealer.deal({work.data(), work.size()}, to_size(rows_.world));
+  std::vector<std::uint64_t> mine;
+  for (const std::uint32_t i : dealer.rows(to_size(rows_.rank))) mine.push_back(first + i);
+  return mine;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::made(std::uint64_t step) const {
+  std::shared_ptr<rank_step> made(new rank_step());
+  const std::uint64_t first = first_row(step), count = first_row(step + 1) - first;
+  const step_view view = rows_.at(step);
+  std::vector<std::uint64_t> rows;
+  if (dealt_by_) {
+    rows = dealt(first, count);
+    made->rows.rows = rows_.policy == tail::pad ? view.slots() : (count + rows_.world - 1) / rows_.world;
+  } else {
+    for (std::uint64_t i = 0; i < view.valid(); ++i) rows.push_back(view[i]);
+    made->rows.rows = view.slots();
+  }
+  // The same on all ranks, also where it changes within the step.
+  for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
+    made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    with_row(rows[r], [&](const packed_window& window, std::size_t w, std::size_t row) {
+      std::uint32_t begin = 0;
+      for (std::size_t i = window.ends[row]; i < window.ends[row + 1]; ++i) {
+        const packed_piece& piece = window.pieces[i];
+        const std::uint32_t places = windows_->padded(piece.length);
+        made->positions.push_back(windows_->first_of(w) + piece.place);
+        made->rows.documents.push_back({static_cast<std::uint32_t>(r), begin, piece.length, places,
+                                        piece.first, window.lengths[piece.place]});
+        begin += places;
+      }
+    });
+  return made;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mine(std::uint64_t step) const {
+  {
+    const std::lock_guard lock(cache_->guard);
+    for (const auto& [number, there] : cache_->steps)
+      if (there && number == step) return there;
+  }
+  auto there = made(step);
+  const std::lock_guard lock(cache_->guard);
+  cache_->steps[cache_->next++ % cache_->steps.size()] = {step, there};
+  return there;
+}
+
+PENSTOCK_INLINE void packed_epoch::refuse() const {
+  if (table_->failure) std::rethrow_exception(table_->failure);
+  const costly_sample& found = *table_->too_long;
+  throw error(errc::argument,
+              {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
+               table_->marks.back().capacity,
+               "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
+               "overlong::split or overlong::drop"})
+      .in_stage("pack")
+      .add_context(found.at);
+}
+
+}  // namespace penstock::inline v0_1::detail

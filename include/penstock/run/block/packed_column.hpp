@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/core/packed_rows.hpp>
+#include <penstock/order/step_cut.hpp>
+#include <penstock/run/block/column.hpp>
+
+#include <cstring>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A sample has another length than it was packed with.
+[[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
+                                           const packed_step& rows);
+
+/// The values of a sequence that lie in memory, or nothing if it must be asked to write them.
+template <class T, class V>
+[[nodiscard]] const T* values_in_memory(const V& v) {
+  if constexpr (blob<V> || array_expression<V> || tells_strides<V>)
+    return nullptr;
+  else if constexpr (requires { v.values(); })
+    return v.values().data();
+  else
+    return v.data();
+}
+
+}  // namespace detail
+
+/// Sequences in the rows that `pack` made: each is written to its place in its row.
+template <class T>
+class packed_column : public shapeless_column {
+ public:
+  using value_type = T;
+
+  template <class Session>
+  packed_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  /// The places of the slots in this round; called before `begin`.
+  void place(packed_step& rows) { rows_ = &rows; }
+  void begin(std::size_t /*slots*/) {
+    const packed_rows view = rows_->view();
+    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
+    const std::size_t runs = rows_->slices == 1 ? 0 : 2 * rows_->documents.size();
+    if (runs > room_for_next_) {
+      next_ = detail::fixed_array<T>(runs);
+      room_for_next_ = runs;
+    }
+  }
+  template <class U>
+  void write(std::size_t slot, const U& value) {
+    const packed_document& d = rows_->documents[slot];
+    const extents found = detail::value_shape(value);
+    if (found.rank() != 1 || found[0] != d.whole) [[unlikely]]
+      detail::refuse_length(found, d, *rows_);
+    if (const T* const there = detail::values_in_memory<T>(value))
+      copy(slot, d, there + d.first);
+    else if (d.length == d.whole && rows_->slices == 1)
+      detail::write_values(value, row(d), found, memory_.space());
+    else
+      copy(slot, d, all_of(value, found) + d.first);
+  }
+  void blank(std::size_t slot) { rows_->documents[slot].length = 0; }
+  /// Fills the padding.
+  void finish(std::size_t /*first*/, std::size_t /*slots*/, std::size_t /*valid*/, bool /*holes*/ = false) {
+    const packed_rows view = rows_->view();
+    std::size_t done = 0;
+    for (const packed_document& d : view.documents())
+      view.for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+        pad(done, place);
+        const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
+        done = place + used;
+      });
+    pad(done, view.row_count() * view.capacity());
+  }
+  void grow(std::size_t, std::size_t) noexcept {}
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept { memory_.release(); }
+
+  [[nodiscard]] packed_view<const T> view(std::size_t /*first*/, std::size_t /*slots*/) const {
+    return {values(), rows_->view(), next_.get()};
+  }
+  [[nodiscard]] packed_view<T> edit(std::size_t /*first*/, std::size_t /*slots*/) {
+    return {values(), rows_->view(), next_.get()};
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t /*slots*/) const {
+    const packed_rows view = rows_->view();
+    return {memory_.data(), view.row_count() * view.capacity() * sizeof(T)};
+  }
+
+ private:
+  [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
+  [[nodiscard]] T* row(const packed_document& d) const noexcept {
+    return values() + d.row * rows_->capacity + d.begin;
+  }
+  /// Copies the tokens that are here; `tokens` are those of the document.
+  void copy(std::size_t slot, const packed_document& d, const T* tokens) {
+    std::size_t run = 2 * slot;
+    rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
+      if (used != 0) std::memcpy(values() + place, tokens + from, used * sizeof(T));
+      if (rows_->slices != 1) next_[run++] = from + count < d.length ? tokens[from + count] : T{};
+    });
+  }
+  /// The whole value, in memory of this thread.
+  template <class U>
+  static const T* all_of(const U& value, const extents& shape) {
+    thread_local detail::fixed_array<T> kept;
+    thread_local std::size_t room = 0;
+    const std::size_t size = detail::to_size(shape.elements());
+    if (size > room) {
+      kept = detail::fixed_array<T>(size);
+      room = size;
+    }
+    detail::write_values(value, kept.get(), shape);
+    return kept.get();
+  }
+  void pad(std::size_t from, std::size_t to) {
+    if (from < to) std::fill(values() + from, values() + to, static_cast<T>(rows_->pad));
+  }
+
+  slot_memory memory_;
+  packed_step* rows_ = nullptr;
+  detail::fixed_array<T> next_;  // if rows are sliced: behind each run, the token that is not here
+  std::size_t room_for_next_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/block/packed_column.ipp>
+#endif

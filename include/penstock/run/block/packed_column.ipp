@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/block/packed_column.hpp>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& expected,
+                                   const packed_step& rows) {
+  if (found.rank() != 1)
+    throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
+                              to_string(found)})
+        .in_stage("pack");
+  throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole, " in ",
+                            *rows.lengths, "; make the lengths again from these samples"})
+      .in_stage("pack");
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/inspection/prove.hpp>
+#include <penstock/order/sample_list.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/bad_samples.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/pack.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include "support/catch.hpp"
+
+#include <map>
+#include <set>
+
+namespace ps = penstock;
+
+namespace {
+
+using tokens = std::vector<std::int32_t>;
+using mask = std::vector<std::uint8_t>;
+using text = ps::record<ps::field<"tokens", tokens>, ps::field<"label", std::uint64_t>, ps::field<"loss", mask>>;
+
+/// Token k of sample i is 1000 i + k + 1, so that 0 is padding.
+tokens sequence(std::uint64_t i, std::uint64_t length) {
+  tokens made;
+  for (std::uint64_t k = 0; k < length; ++k) made.push_back(static_cast<std::int32_t>(1000 * i + k + 1));
+  return made;
+}
+std::uint64_t length_of(std::uint64_t i) { return ps::mix64(i) % 60; }
+
+auto texts(std::uint64_t count) {
+  return ps::generated(count, [](std::uint64_t i) { return i; }) | ps::map([](std::uint64_t i) {
+           return text(sequence(i, length_of(i)), i, mask(length_of(i), static_cast<std::uint8_t>(i % 2)));
+         });
+}
+
+
+/// What was in a batch, for comparisons.
+struct seen {
+  std::vector<std::int32_t> tokens;
+  std::vector<ps::packed_document> documents;
+  std::vector<std::uint64_t> labels;
+  std::size_t rows = 0;
+
+  friend bool operator==(const seen&, const seen&) = default;
+};
+template <class B>
+seen see(const B& b) {
+  const auto view = ps::get<"tokens">(b);
+  const auto labels = ps::get<"label">(b);
+  return {{view.flat().begin(), view.flat().end()},
+          {view.documents().begin(), view.documents().end()},
+          {labels.begin(), labels.end()},
+          b.size()};
+}
+template <class Plan>
+std::vector<seen> see_epoch(const Plan& plan, std::uint64_t epoch = 0) {
+  std::vector<seen> all;
+  for (auto&& b : plan.epoch(epoch)) all.push_back(see(b));
+  return all;
+}
+
+/// The tokens of each row, with those of its samples where they are.
+std::vector<tokens> rows_of(const seen& one, std::size_t capacity) {
+  std::vector<tokens> rows;
+  for (std::size_t r = 0; r < one.rows; ++r) {
+    const auto first = one.tokens.begin() + static_cast<std::ptrdiff_t>(r * capacity);
+    rows.emplace_back(first, first + static_cast<std::ptrdiff_t>(capacity));
+  }
+  return rows;
+}
+
+/// Checks that each batch has the tokens that its documents say, and nothing else, and returns how often each
+/// sample's tokens came.
+std::map<std::uint64_t, std::uint64_t> check_tokens(const std::vector<seen>& all, std::size_t capacity) {
+  std::map<std::uint64_t, std::uint64_t> found;
+  for (const seen& one : all) {
+    REQUIRE(one.labels.size() == one.documents.size());
+    tokens expected(one.rows * capacity, 0);
+    for (std::size_t i = 0; i < one.documents.size(); ++i) {
+      const ps::packed_document& d = one.documents[i];
+      CHECK(d.whole == length_of(one.labels[i]));
+      REQUIRE(d.begin + d.padded <= capacity);
+      const tokens sample = sequence(one.labels[i], d.whole);
+      for (std::size_t k = 0; k < d.length; ++k)
+        expected[d.row * capacity + d.begin + k] = sample[static_cast<std::size_t>(d.first) + k];
+      found[one.labels[i]] += d.length;
+    }
+    CHECK(one.tokens == expected);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("packed rows have every token once, and little padding") {
+  auto loader = texts(500) | ps::shuffle(ps::seed(3)) | ps::pack<"tokens", "loss">(&length_of, 64) | ps::batch(4);
+  std::size_t rows = 0;
+  const std::vector<seen> all = see_epoch(loader);
+  const auto found = check_tokens(all, 64);
+  std::uint64_t sum = 0;
+  CHECK(found.size() == 500);
+  for (const auto& [label, tokens] : found) {
+    CHECK(tokens == length_of(label));
+    sum += tokens;
+  }
+  for (const seen& one : all) rows += one.rows;
+  CHECK(rows <= (sum + 63) / 64 + 3);  // hardly a place is left over
+  CHECK(see_epoch(loader, 1) != all);
+  CHECK(see_epoch(loader, 0) == all);
+}
+
+TEST_CASE("what a batch of packed rows has") {
+  auto loader = texts(300) | ps::shuffle(ps::seed(3)) | ps::pack<"tokens", "loss">(&length_of, 64) |
+                ps::batch(4) | ps::workers(2);
+  for (auto&& b : loader.epoch(0)) {
+    const auto view = ps::get<"tokens">(b);
+    CHECK(view.shape() == ps::extents(b.size(), 64));
+    CHECK(b.packing().row_count() == b.size());
+    CHECK(b.valid_size() == view.documents().size());
+    CHECK(b.positions().size() == view.documents().size());
+    const auto next = ps::labels<"tokens">(b), answers = ps::labels<"tokens", "loss">(b);
+    const auto ids = view.document_ids();
+    const auto labels = ps::get<"label">(b);
+    REQUIRE(next.size() == view.size());
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const bool last = ids[i] < 0 || i % 64 == 63 || ids[i + 1] != ids[i];
+      CHECK(next[i] == (last ? -100 : view.flat()[i + 1]));
+      const bool counts = ids[i] >= 0 && labels[static_cast<std::size_t>(ids[i])] % 2 == 1;
+      CHECK(answers[i] == (counts ? next[i] : -100));
+    }
+  }
+}
+
+TEST_CASE("rows are the same on any number of ranks and workers") {
+  const auto base = texts(700) | ps::shuffle(ps::seed(5));
+  const auto packed = ps::pack<"tokens">(&length_of, 64, {.window = 100});
+  std::vector<tokens> expected;
+  for (const seen& one : see_epoch(base | packed | ps::global_batch(24)))
+    for (const tokens& row : rows_of(one, 64)) expected.push_back(row);
+  for (const std::uint64_t world : {2u, 3u, 5u, 12u}) {
+    std::vector<std::vector<seen>> ranks;
+    for (std::uint64_t rank = 0; rank < world; ++rank)
+      ranks.push_back(see_epoch(base | ps::shard(rank, world) | packed | ps::global_batch(24) |
+                                ps::workers(rank % 3)));
+    std::vector<tokens> rows;
+    for (std::size_t step = 0; step < ranks[0].size(); ++step)
+      for (const auto& rank : ranks) {
+        REQUIRE(rank.size() == ranks[0].size());
+        for (const tokens& row : rows_of(rank[step], 64)) rows.push_back(row);
+      }
+    CHECK(rows == expected);
+  }
+}
+
+TEST_CASE("a run of packed rows resumes, on other numbers of ranks too") {
+  const auto base = texts(900) | ps::shuffle(ps::seed(5));
+  const auto packed = ps::pack<"tokens">(&length_of, 64, {.window = 70});
+  const auto plan = base | packed | ps::global_batch(12);
+  const std::vector<seen> all = see_epoch(plan);
+  for (std::size_t stop = 0; stop <= all.size(); ++stop) {
+    auto run = plan.open();
+    for (std::size_t i = 0; i < stop; ++i) (void)run.next();
+    const auto where = run.state();
+    auto again = plan.open(where);
+    if (stop < all.size()) CHECK(see(*again.next()) == all[stop]);
+    std::vector<tokens> rows, expected;
+    for (std::uint64_t rank = 0; rank < 3; ++rank) {
+      auto other = (base | ps::shard(rank, 3) | packed | ps::global_batch(12)).open(where);
+      if (stop == all.size()) continue;
+      for (const tokens& row : rows_of(see(*other.next()), 64)) rows.push_back(row);
+    }
+    if (stop < all.size()) CHECK(rows == rows_of(all[stop], 64));
+  }
+  // A batch of 4 rows on each of 3 ranks is a step of the same rows, and one of 6 stands twice as far.
+  auto run = plan.open();
+  for (int i = 0; i < 4; ++i) (void)run.next();
+  CHECK_NOTHROW((base | ps::shard(1, 3) | packed | ps::batch(4)).open(run.state()));
+  CHECK_NOTHROW((base | packed | ps::batch(24)).open(run.state()));
+  CHECK_THROWS_WITH((base | packed | ps::batch(10)).open(run.state()), Catch::Contains("samples"));
+}
+
+TEST_CASE("long samples are cut, split, left out or refused") {
+  const auto base = texts(400) | ps::shuffle(ps::seed(1));
+  std::uint64_t longer = 0;
+  for (std::uint64_t i = 0; i < 400; ++i) longer += length_of(i) > 25 ? 1 : 0;
+  REQUIRE(longer > 100);
+  SECTION("truncate") {
+    const auto all = check_tokens(
+        see_epoch(base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::truncate}) | ps::batch(3)),
+        25);
+    CHECK(all.size() == 400);
+    for (const auto& [label, count] : all) CHECK(count == std::min<std::uint64_t>(25, length_of(label)));
+  }
+  SECTION("split") {
+    const auto plan = base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::split}) | ps::batch(3);
+    const auto all = check_tokens(see_epoch(plan), 25);
+    CHECK(all.size() == 400);
+    for (const auto& [label, count] : all) CHECK(count == length_of(label));
+    const auto proof = ps::prove(plan, std::vector<ps::topology>{{1, 1}, {1, 3}});
+    CHECK(proof.violations == std::vector<std::string>());
+    CHECK(proof.topologies.at(0).delivered == 400);
+    CHECK(proof.topologies.at(0).dropped == 0);
+  }
+  SECTION("drop") {
+    const auto plan = base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::drop}) | ps::batch(3);
+    const auto all = check_tokens(see_epoch(plan), 25);
+    CHECK(all.size() == 400 - longer);
+    const auto proof = ps::prove(plan, std::vector<ps::topology>{{1, 1}, {1, 3}});
+    CHECK(proof.violations == std::vector<std::string>());
+    CHECK(proof.topologies.at(0).dropped == longer);
+  }
+  SECTION("refuse") {
+    CHECK_THROWS_WITH((base | ps::pack<"tokens">(&length_of, 25) | ps::batch(3)).open(),
+                      Catch::Contains("tokens, but a row holds 25") && Catch::Contains("overlong::split"));
+  }
+}
+
+TEST_CASE("rows in order are the epoch in order") {
+  const auto plan = texts(200) | ps::pack<"tokens">(&length_of, 64, {.how = ps::packing::in_order}) | ps::batch(2);
+  std::uint64_t next = 0;
+  for (const seen& one : see_epoch(plan))
+    for (const std::uint64_t label : one.labels) CHECK(label == next++);
+  CHECK(next == 200);
+}
+
+TEST_CASE("samples are aligned, and rows hold at most so many") {
+  const auto plan = texts(300) | ps::shuffle(ps::seed(9)) |
+                    ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3, .pad = 0}) | ps::batch(4);
+  const std::vector<seen> all = see_epoch(plan);
+  CHECK(check_tokens(all, 64).size() > 290);
+  for (const seen& one : all) {
+    std::map<std::uint32_t, int> in_row;
+    for (const ps::packed_document& d : one.documents) {
+      CHECK(d.begin % 8 == 0);
+      CHECK(d.padded % 8 == 0);
+      CHECK(d.padded - d.length < 8);
+      ++in_row[d.row];
+    }
+    for (const auto& [row, samples] : in_row) CHECK(samples <= 3);
+  }
+}
+
+TEST_CASE("padding has the value that was asked for, and comes last") {
+  auto loader = texts(37) | ps::pack<"tokens">(&length_of, 128, {.pad = -7}) | ps::batch(64, ps::tail::pad);
+  for (auto&& b : loader.epoch(0)) {
+    CHECK(b.size() == 64);
+    const auto view = ps::get<"tokens">(b);
+    const auto mask = view.mask();
+    for (std::size_t i = 0; i < mask.size(); ++i) CHECK((view.flat()[i] == -7) == (mask[i] == 0));
+  }
+}
+
+TEST_CASE("the ranks of context_parallel have the chunks of every sample") {
+  constexpr std::uint32_t size = 3;
+  const auto base = texts(200) | ps::shuffle(ps::seed(2)) | ps::pack<"tokens", "loss">(&length_of, 96, {.align = 2 * size});
+  const std::vector<seen> whole = see_epoch(base | ps::batch(4));
+  std::vector<std::vector<std::int64_t>> labels;
+  std::vector<std::vector<std::int64_t>> answers;
+  for (auto&& b : (base | ps::batch(4)).epoch(0)) {
+    labels.push_back(ps::labels<"tokens">(b));
+    answers.push_back(ps::labels<"tokens", "loss">(b));
+  }
+  std::vector<std::vector<std::int32_t>> got(whole.size());
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    std::size_t step = 0;
+    for (auto&& b : (base | ps::context_parallel(size, rank) | ps::batch(4)).epoch(0)) {
+      const auto view = ps::get<"tokens">(b);
+      REQUIRE(view.shape() == ps::extents(b.size(), 96 / size));
+      const auto positions = view.position_ids(), documents = view.document_ids();
+      const auto next = ps::labels<"tokens">(b), asked = ps::labels<"tokens", "loss">(b);
+      got[step].resize(b.size() * 96, 0);
+      for (std::size_t i = 0; i < documents.size(); ++i) {
+        if (documents[i] < 0) {
+          CHECK(view.flat()[i] == 0);
+          CHECK(next[i] == -100);
+          continue;
+        }
+        const ps::packed_document& d = view.documents()[static_cast<std::size_t>(documents[i])];
+        const std::size_t at = d.row * 96 + d.begin + static_cast<std::size_t>(positions[i]);
+        got[step][at] = view.flat()[i];
+        CHECK(next[i] == labels[step][at]);
+        CHECK(asked[i] == answers[step][at]);
+      }
+      CHECK(view.whole().cu_seqlens_padded().back() == static_cast<std::int32_t>(b.size() * 96));
+      ++step;
+    }
+    CHECK(step == whole.size());
+  }
+  for (std::size_t step = 0; step < whole.size(); ++step) CHECK(got[step] == whole[step].tokens);
+}
+
+TEST_CASE("deal_by gives ranks equal work, and every rank rows to the end") {
+  const auto base = texts(1000) | ps::shuffle(ps::seed(8));
+  const auto packed = ps::pack<"tokens">(&length_of, 256, {.window = 300});
+  std::vector<tokens> expected;
+  for (const seen& one : see_epoch(base | packed | ps::batch(16)))
+    for (const tokens& row : rows_of(one, 256)) expected.push_back(row);
+  const auto work = [](const seen& one) {
+    std::uint64_t sum = 0;
+    for (const auto& d : one.documents) sum += std::uint64_t{d.length} * d.length;
+    return sum;
+  };
+  std::vector<std::vector<seen>> ranks;
+  for (std::uint64_t rank = 0; rank < 4; ++rank)
+    ranks.push_back(see_epoch(base | ps::shard(rank, 4) | packed | ps::deal_by() | ps::batch(4)));
+  std::vector<tokens> rows;
+  for (std::size_t step = 0; step < ranks[0].size(); ++step) {
+    std::vector<std::uint64_t> sums;
+    for (const auto& rank : ranks) {
+      REQUIRE(rank.size() == ranks[0].size());
+      CHECK(rank[step].rows == ranks[0][step].rows);
+      sums.push_back(work(rank[step]));
+      for (const tokens& row : rows_of(rank[step], 256))
+        if (row[0] != 0 || row[1] != 0) rows.push_back(row);
+    }
+    const double mean = static_cast<double>(sums[0] + sums[1] + sums[2] + sums[3]) / 4;
+    if (step + 1 < ranks[0].size())
+      CHECK(static_cast<double>(*std::max_element(sums.begin(), sums.end())) < 1.03 * mean);
+  }
+  std::sort(rows.begin(), rows.end());
+  std::sort(expected.begin(), expected.end());
+  CHECK(rows == expected);
+}
+
+TEST_CASE("lengths that are not those of samples are an error") {
+  auto wrong = [](std::uint64_t i) { return length_of(i) + (i == 150 ? 1u : 0u); };
+  const auto plan = texts(300) | ps::pack<"tokens">(wrong, 64) | ps::batch(4);
+  CHECK_THROWS_WITH(see_epoch(plan), Catch::Contains("the sample has " + std::to_string(length_of(150)) + " tokens") &&
+                               Catch::Contains("its length is " + std::to_string(length_of(150) + 1)));
+  const ps::sample_list too_few(std::vector<std::uint32_t>(299, 1));
+  CHECK_THROWS_WITH((texts(300) | ps::pack<"tokens">(too_few, 64) | ps::batch(4)).open(), Catch::Contains("299"));
+  auto throws = [](std::uint64_t i) -> std::uint64_t {
+    if (i == 250) throw ps::error(ps::errc::missing, "no length");
+    return length_of(i);
+  };
+  auto late = texts(300) | ps::pack<"tokens">(throws, 64) | ps::batch(4);
+  CHECK_THROWS_WITH(late.open(), Catch::Contains("the length of sample 250"));
+}
+
+TEST_CASE("impossible rows are refused in one sentence") {
+  const auto base = texts(30);
+  const auto opened = [&](std::uint64_t capacity, const ps::pack_options& options) {
+    return (base | ps::pack<"tokens">(&length_of, capacity, options) | ps::batch(2)).open();
+  };
+  CHECK_THROWS_WITH(opened(0, {}), Catch::Contains("a row of pack has 0 tokens"));
+  CHECK_THROWS_WITH(opened(std::uint64_t{1} << 31, {}), Catch::Contains("fewer than 2^31 tokens"));
+  CHECK_THROWS_WITH(opened(64, {.window = 0}), Catch::Contains(".window is 0"));
+  CHECK_THROWS_WITH(opened(64, {.align = 0}), Catch::Contains(".align of pack is at least 1"));
+  CHECK_THROWS_WITH(opened(64, {.align = 10}), Catch::Contains("no multiple of .align"));
+  CHECK_THROWS_WITH((base | ps::pack<"tokens">(&length_of, 64) | ps::context_parallel(2, 0) | ps::batch(2)).open(),
+                    Catch::Contains(".align = 4"));
+  CHECK_THROWS_WITH(ps::context_parallel(2, 2), Catch::Contains("is no part of a row"));
+}
+
+TEST_CASE("a bad sample's places are padding") {
+  const auto bad = [](std::uint64_t i) {
+    if (i % 10 == 3) throw ps::error(ps::errc::format, "bad");
+    return text(sequence(i, length_of(i)), i, mask(length_of(i), std::uint8_t{1}));
+  };
+  auto loader = ps::generated(200, [](std::uint64_t i) { return i; }) | ps::map(bad) | ps::shuffle(ps::seed(3)) |
+                ps::pack<"tokens">(&length_of, 64) | ps::bad_samples::skip(40) | ps::batch(4);
+  std::set<std::uint64_t> found;
+  for (auto&& b : loader.epoch(0)) {
+    const auto view = ps::get<"tokens">(b);
+    const auto ids = view.document_ids();
+    const auto labels = ps::get<"label">(b);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] < 0)
+        CHECK(view.flat()[i] == 0);
+      else
+        CHECK(found.insert(labels[static_cast<std::size_t>(ids[i])]).second == (view.position_ids()[i] == 0));
+    }
+  }
+  for (std::uint64_t i = 0; i < 200; ++i) CHECK(found.count(i) == (i % 10 == 3 || length_of(i) == 0 ? 0 : 1));
+}
+
+TEST_CASE("rows that grow") {
+  const auto grows = [](ps::position at) -> std::uint64_t { return at.epoch == 0 && at.index < 3 ? 64 : 128; };
+  const auto plan = texts(600) | ps::shuffle(ps::seed(3)) |
+                    ps::pack<"tokens">(&length_of, grows, {.window = 10}) | ps::batch(4);
+  std::vector<std::size_t> lengths;
+  std::size_t samples = 0;
+  for (auto&& b : plan.epoch(0)) {
+    const auto view = ps::get<"tokens">(b);
+    lengths.push_back(view.shape()[1]);
+    samples += view.documents().size();
+  }
+  CHECK(samples == 600);
+  CHECK(lengths[0] == 64);
+  CHECK(lengths[1] == 64);
+  CHECK(lengths.back() == 128);
+  CHECK(std::is_sorted(lengths.begin(), lengths.end()));
+  for (auto&& b : plan.epoch(1)) CHECK(ps::get<"tokens">(b).shape()[1] == 128);
+}
+
+TEST_CASE("samples without names, and samples in rows by their cost alone") {
+  const auto plain = ps::generated(100, [](std::uint64_t i) { return i; }) |
+                     ps::map([](std::uint64_t i) { return sequence(i, length_of(i)); }) |
+                     ps::pack(&length_of, 64) | ps::batch(4);
+  std::size_t tokens_seen = 0, expected = 0;
+  for (auto&& b : plain.epoch(0)) {
+    CHECK(b.values().shape() == ps::extents(b.size(), 64));
+    for (const std::int32_t token : b.values().flat()) tokens_seen += token != 0 ? 1 : 0;
+  }
+  for (std::uint64_t i = 0; i < 100; ++i) expected += length_of(i);
+  CHECK(tokens_seen == expected);
+
+  // Two tokens for each image of a sample, say.
+  const auto cost = [](std::uint64_t i) { return length_of(i) + 2 * (i % 4); };
+  std::set<std::uint64_t> found;
+  for (auto&& b : (texts(200) | ps::shuffle(ps::seed(1)) | ps::pack(cost, 80) | ps::batch(2)).epoch(0)) {
+    std::map<std::uint32_t, std::uint64_t> of_row;
+    const auto documents = b.packing().documents();
+    const auto labels = ps::get<"label">(b);
+    const auto values = ps::get<"tokens">(b);  // ragged
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      CHECK(values[i].size() == length_of(labels[i]));
+      CHECK(found.insert(labels[i]).second);
+      of_row[documents[i].row] += cost(labels[i]);
+    }
+    for (const auto& [row, sum] : of_row) CHECK(sum <= 80);
+  }
+  CHECK(found.size() == 200);
+}
