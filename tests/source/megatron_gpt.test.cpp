@@ -198,6 +198,29 @@ TEST_CASE("source/megatron_gpt: a run goes on where Megatron was, on its ranks")
   }
 }
 
+TEST_CASE("source/megatron_gpt: pieces of other documents have other numbers") {
+  const auto plain = ps::megatron_gpt<token>(in_memory(), ps::token_window<30>{}, asked_of_cache);
+  const auto numbered =
+      ps::megatron_gpt<token>(in_memory(), ps::with_document_ids{ps::token_window<30>{}}, asked_of_cache);
+  CHECK(numbered.fingerprint() == plain.fingerprint());
+  const auto want = all_of(plain);
+  const auto reader = numbered.connect();
+  decltype(numbered)::reader::worker worker;
+  for (std::uint64_t i = 0; i < numbered.size(); ++i)
+    reader.evaluate({0, i}, worker, [&](const auto& sample) {
+      const auto tokens = get<"tokens">(sample).finish();
+      const auto ids = get<"document_ids">(sample).finish();
+      REQUIRE(std::equal(tokens.begin(), tokens.end(), want[static_cast<std::size_t>(i)].begin()));
+      // a token is the number of its place in the file, so what does not follow is of another document
+      for (std::size_t k = 1; k < 31; ++k) {
+        const int step = tokens.data()[k] - tokens.data()[k - 1];
+        REQUIRE(
+            (ids.data()[k] - ids.data()[k - 1] == 1 || (step == 1 && ids.data()[k] == ids.data()[k - 1])));
+      }
+      REQUIRE(ids.data()[0] == 0);
+    });
+}
+
 TEST_CASE("source/megatron_gpt: keys, ranges, and evaluating allocates nothing") {
   const megatron_folder folder;
   const auto source = ps::megatron_gpt<token>(folder("made"), ps::token_window<30>{}, asked_of_cache);

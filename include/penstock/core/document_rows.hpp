@@ -39,7 +39,8 @@ class window_documents : public packed_rows {
         ended = ends(row, i);
         if (!ended && i + 1 != length) continue;
         const auto size = static_cast<std::uint32_t>(i + 1 - begin);
-        list_.push_back({static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(begin), size, size, 0, size});
+        list_.push_back(
+            {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(begin), size, size, 0, size});
         begin = i + 1;
       }
       goes_on_.push_back(!ended && targets != 0);
@@ -75,13 +76,9 @@ class window_documents : public packed_rows {
 /// The documents in windows of tokens in which an end-of-text token ends each: that of the tokenizer, which
 /// belongs to the document before it.
 ///
-///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed(7)) | batch(32);
-///     for (auto b : text.open()) {
-///       const auto documents = document_rows(b.view(), 50256);
-///       const std::vector<std::int32_t> cu_seqlens = documents.cu_seqlens();
-///       const std::vector<std::int32_t> position_ids = documents.position_ids();
-///       const std::vector<std::int64_t> labels = documents.labels(b.view());
-///     }
+///     const std::vector<std::uint16_t> tokens{1, 2, 9, 3, 4, 5};
+///     const auto documents = document_rows(tensor_view<const std::uint16_t>(tokens.data(), extents(1, 6)), 9);
+///     const std::vector<std::int32_t> starts = documents.cu_seqlens();  // 0, 3, 5
 ///
 /// In: (rows, length + targets) tokens, as a batch of `raw_tokens`, `llmc_tokens`, `megatron_tokens`,
 /// `litdata_tokens` or `megatron_gpt` has them. Out: `cu_seqlens()`, `max_seqlen()`, `position_ids()`,
@@ -95,7 +92,8 @@ template <class T>
                                              std::uint64_t targets = 1) {
   using token = std::remove_const_t<T>;
   if (!std::in_range<token>(eot))
-    throw error(errc::argument, {"document_rows: there is no token ", eot, " in ", 8 * sizeof(token), " bits"});
+    throw error(errc::argument,
+                {"document_rows: there is no token ", eot, " in ", 8 * sizeof(token), " bits"});
   const std::size_t span = tokens.rank() == 2 ? detail::to_size(tokens.shape()[1]) : 0;
   return window_documents(tokens.shape(), targets, [&](std::size_t row, std::size_t i) {
     return tokens.data()[row * span + i] == static_cast<token>(eot);

@@ -9,7 +9,8 @@ PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64
   if (windows.rank() != 2 || windows[1] <= targets)
     throw error(errc::argument, {"document_rows: an array of shape ", to_string(windows),
                                  " is not one of windows with ", targets, " targets"});
-  if (windows[0] > 0x7fffffff || windows[1] > 0x7fffffff)
+  constexpr std::uint64_t most = 0x7fffffff;  // offsets are of 32 bits
+  if (windows[1] > most || windows[0] > most / windows[1])
     throw error(errc::argument,
                 {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
 }

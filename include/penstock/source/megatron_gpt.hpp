@@ -27,7 +27,7 @@ struct megatron_gpt_layout {
     }
   };
   template <class Session>
-  using opened = megatron_rows<files, T, token_shape<Window>, Session>;
+  using opened = token_rows<Window, files, megatron_rows<files, T, token_shape<Window>, Session>>;
 
   Window window;
   megatron_gpt_options options;
@@ -77,7 +77,7 @@ class megatron_gpt_source : public record_files<detail::megatron_gpt_layout<T, W
 /// is compared with the documents.
 /// Out: an array expression of `length + targets` tokens. A sample is made of pieces of one document or of
 /// several, which are in random order, and each is written into its slot. Labels are the tokens shifted by
-/// one.
+/// one. With `with_document_ids{token_window<1024>{}}` there are the numbers of pieces beside the tokens.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. All epochs that Megatron went
 /// through are one epoch here, and it needs no `shuffle`. Followed by `shard(rank, n) | batch(b)`, a rank
 /// gets the micro-batches of Megatron's `MegatronPretrainingSampler` (`--dataloader-type single`) of n

@@ -65,6 +65,12 @@ struct megatron_samples : known_files {
       left -= count;
     }
   }
+  /// The number of the piece of each token.
+  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept {
+    std::int32_t number = 0;
+    each_piece(at.sample,
+               [&](std::uint64_t, std::uint64_t count) { to = std::fill_n(to, to_size(count), number++); });
+  }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(shards.fingerprint() ^ row.elements());
   }

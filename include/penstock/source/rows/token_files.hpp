@@ -20,6 +20,7 @@ enum class token_format { raw, llmc, megatron, litdata };
 struct window_layout {
   std::uint64_t length, targets, stride;
   bool within_documents;
+  bool numbered = false;  // whether windows have the numbers of their documents
 };
 
 /// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
@@ -50,6 +51,11 @@ struct token_files : known_files {
   std::vector<std::uint64_t> first_windows;
   std::vector<std::uint64_t> first_tokens;
 
+  // only if documents are numbered: where each that is not empty begins in its file, and by shard, and at
+  // last, the first of them
+  std::vector<std::uint64_t> document_begins;
+  std::vector<std::size_t> first_documents;
+
   /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
 
@@ -68,6 +74,8 @@ struct token_files : known_files {
   [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
     return begins[at.shard] + number * width;
   }
+  /// The number of the document of each token of a window, from 0 for the first one.
+  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept;
   [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
     return std::endian::native != std::endian::little;
   }

@@ -146,7 +146,29 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
     throw error(errc::argument, {token_format_name(format),
                                  "_tokens: these files do not say where documents end, so windows "
                                  "cannot stay within them; Megatron's index does"});
+  if (window.numbered && format != token_format::megatron)
+    throw error(errc::argument,
+                {token_format_name(format),
+                 "_tokens: these files do not say where documents end, so with_document_ids cannot; where a "
+                 "token ends each, document_rows(tokens, eot) finds them in a batch"});
   row = extents(window.length + window.targets);
+}
+
+PENSTOCK_INLINE void token_files::number_documents(const manifest::place& at,
+                                                   std::int32_t* to) const noexcept {
+  std::size_t document = 0;
+  const std::uint64_t first = number(at, document);
+  const auto begin = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard]);
+  const auto end = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard + 1]);
+  auto next = std::upper_bound(begin, end, first);
+  std::int32_t id = 0;
+  for (std::uint64_t i = 0; i < row.elements(); ++i) {
+    if (next != end && *next == first + i) {
+      ++next;
+      ++id;
+    }
+    to[i] = id;
+  }
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
@@ -168,6 +190,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     const std::uint64_t before = all;
     token_range range;
     std::uint64_t index_hash = 0;
+    if (window.numbered) first_documents.push_back(document_begins.size());
     if (format == token_format::megatron) {
       const auto found = indexes.find(megatron_prefix(names[object]));
       if (found == indexes.end())
@@ -180,6 +203,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
             type,
             [&](std::uint64_t first, std::uint64_t count) {
               longest = std::max(longest, count);
+              if (window.numbered && count != 0) document_begins.push_back(first);
               const std::uint64_t windows = windows_in(count, span, window.stride);
               if (!window.within_documents || windows == 0) return;
               first_windows.push_back(all);
@@ -224,6 +248,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
                  " has the ", span, " tokens of a window; the longest has ", longest})
         .in_file(objects.empty() ? "" : names[objects.front()]);
   first_windows.push_back(all);
+  if (window.numbered) first_documents.push_back(document_begins.size());
   shards = manifest(std::move(entries));
 }
 
