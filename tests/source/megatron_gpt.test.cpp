@@ -5,7 +5,7 @@
 #include "support/codec_test.hpp"
 #include "support/collect.hpp"
 #include "support/count_allocations.hpp"
-#include "support/oracle_files.hpp"
+#include "support/megatron_files.hpp"
 #include "support/test_data.hpp"
 
 #include <penstock/core/destination.hpp>
@@ -39,10 +39,7 @@ static_assert(ps::indexed_source<ps::megatron_gpt_source<token, windows, ps::map
 static_assert(ps::static_array_expression<
               ps::megatron_gpt_source<token, ps::token_window<8>, ps::mapped_file>::element>);
 
-/// What tools/megatron_oracles.py made with Megatron: `made`, the cache of a dataset of it, and `cases.txt`.
-constexpr penstock_test::oracle_file megatron_oracles[] = {
-#include "source/oracles/megatron.inc"
-};
+using penstock_test::megatron_oracles;
 
 struct megatron_folder : penstock_test::oracle_folder {
   megatron_folder() : oracle_folder(megatron_oracles) {}
@@ -98,16 +95,13 @@ struct oracle_case {
 };
 std::vector<oracle_case> cases() {
   std::vector<oracle_case> all;
-  for (const auto& one : megatron_oracles) {
-    if (one.path != "cases.txt") continue;
-    std::istringstream lines{std::string(one.bytes)};
-    oracle_case next;
-    std::string part;
-    while (lines >> next.prefix >> next.window.length >> next.window.targets >> next.asked.samples >>
-           next.asked.seed >> next.asked.split >> part >> next.size >> next.hash) {
-      next.asked.part = part == "train" ? ps::megatron_part::train : ps::megatron_part::valid;
-      all.push_back(next);
-    }
+  std::istringstream lines{std::string(penstock_test::megatron_oracle("cases.txt"))};
+  oracle_case next;
+  std::string part;
+  while (lines >> next.prefix >> next.window.length >> next.window.targets >> next.asked.samples >>
+         next.asked.seed >> next.asked.split >> part >> next.size >> next.hash) {
+    next.asked.part = part == "train" ? ps::megatron_part::train : ps::megatron_part::valid;
+    all.push_back(next);
   }
   return all;
 }
@@ -210,7 +204,7 @@ TEST_CASE("source/megatron_gpt: pieces of other documents have other numbers") {
     reader.evaluate({0, i}, worker, [&](const auto& sample) {
       const auto tokens = get<"tokens">(sample).finish();
       const auto ids = get<"document_ids">(sample).finish();
-      REQUIRE(std::equal(tokens.begin(), tokens.end(), want[static_cast<std::size_t>(i)].begin()));
+      REQUIRE(std::equal(tokens.begin(), tokens.end(), want[ps::detail::to_size(i)].begin()));
       // a token is the number of its place in the file, so what does not follow is of another document
       for (std::size_t k = 1; k < 31; ++k) {
         const int step = tokens.data()[k] - tokens.data()[k - 1];

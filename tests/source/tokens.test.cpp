@@ -432,6 +432,8 @@ TEST_CASE("source/tokens: false headers are errors that name file and offset") {
   CHECK_THAT(odd.line, contains("101 bytes") && contains("2-byte tokens") && contains("offset 100"));
   CHECK_THAT(refusal(good, nullptr, false).line, contains("llmc_tokens"));
   CHECK_THAT(refusal(megatron({{3, 5}}), nullptr, false).line, contains("megatron_tokens"));
+  CHECK_THAT(refusal(codec_test::to_vector(std::string_view("\x93NUMPY\1\0", 8)), nullptr, false).line,
+             contains("npy file") && contains("tofile"));
 }
 
 TEST_CASE("source/tokens: a false Megatron index is an error that names file and offset") {

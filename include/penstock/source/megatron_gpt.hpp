@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/source/megatron_gpt_options.hpp>
 #include <penstock/source/record_files.hpp>
-#include <penstock/source/rows/megatron_options.hpp>
 #include <penstock/source/rows/megatron_samples.hpp>
 #include <penstock/source/tokens.hpp>
 #include <penstock/storage/mapped_file.hpp>

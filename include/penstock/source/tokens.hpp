@@ -131,6 +131,7 @@ class token_source
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
 /// no views; no allocation. Making the plan reads the ends of each file.
 /// Threads: any number at once.
+/// Where documents end is not known; if a token ends each, `document_rows` finds them in a batch.
 /// Throws `errc::format`, with file and offset, for a file that is not a whole number of tokens or has a
 /// header; `errc::argument` if no file is as long as a window; `errc::io`, also for a file that was changed
 /// after the plan was made. For a file that shrinks while it is mapped see `mapped_file_options`.
@@ -169,7 +170,8 @@ template <token_value T, class Window>
 ///
 /// With `within_documents` no window crosses the end of a document, and documents shorter than a window are
 /// left out; this takes 16 bytes for each document that has a window, and a binary search among them. Without
-/// it documents are joined in file order. Making the plan reads each index once.
+/// it documents are joined in file order; `with_document_ids` tells where they end, for 8 bytes each. Making
+/// the plan reads each index once.
 /// Also throws `errc::format` for an index with another magic number, version or token type, one that does
 /// not match its own size or that of its tokens, and one whose sequences are not consecutive;
 /// `errc::argument` for a storage that names only one file of a pair.

@@ -5,8 +5,8 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/files/stored_files.hpp>
+#include <penstock/source/megatron_gpt_options.hpp>
 #include <penstock/source/rows/megatron_index.hpp>
-#include <penstock/source/rows/megatron_options.hpp>
 #include <penstock/source/rows/row_source.hpp>
 
 #include <algorithm>

@@ -82,6 +82,10 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token
   if (text_of(head).starts_with("MMIDIDX"))
     refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
                   0);
+  if (text_of(head).starts_with("\x93NUMPY"))
+    refuse_tokens({"the file begins with the header of an npy file, which is not tokens; write them with "
+                   "numpy's tofile"},
+                  0);
   // Any bytes are tokens, so that only texts in the place of files are refused.
   if (const std::string_view known = known_format(head);
       known.starts_with("a Git LFS") || known.starts_with("an HTML"))
