@@ -18,6 +18,7 @@
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/known_formats.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/mapped_field.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
@@ -26,7 +27,7 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/light_tuple.hpp>
+#include <penstock/core/packed_rows.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>

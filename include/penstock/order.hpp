@@ -11,11 +11,15 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cost_cut.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/order/equal_work.hpp>
 #include <penstock/order/fold.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/order_chain.hpp>
+#include <penstock/order/packed_cut.hpp>
+#include <penstock/order/packing.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
+#include <penstock/order/row_packer.hpp>
 #include <penstock/order/sample_list.hpp>
 #include <penstock/order/sequential.hpp>
 #include <penstock/order/shard.hpp>

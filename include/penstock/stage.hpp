@@ -5,9 +5,10 @@
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
-#include <penstock/stage/pack.hpp>
 #include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/cells.hpp>
+#include <penstock/stage/context_parallel.hpp>
+#include <penstock/stage/deal_by.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/enumerate.hpp>
 #include <penstock/stage/field_roles.hpp>
@@ -23,6 +24,7 @@
 #include <penstock/stage/memory.hpp>
 #include <penstock/stage/mix_batch.hpp>
 #include <penstock/stage/on_device.hpp>
+#include <penstock/stage/pack.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/require.hpp>

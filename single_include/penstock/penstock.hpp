@@ -1825,12 +1825,20 @@ struct order_after_batch : about_expression {
                   "choose or reorder whole batches; write it before batch(n)");
   }
 };
+struct stage_after_pack : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: behind pack there are rows of several samples, and this stage works on samples; "
+                  "write it before pack, and batch(n) behind it");
+  }
+};
 struct order_after_uneven_steps : about_expression {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
-        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
+        "penstock: this stage counts batches but comes after batch_by, or after pack and batch, where the "
+        "number of batches may differ from epoch to epoch; write take, skip and repeat before it, and leave "
+        "steps(n) out");
   }
 };
 struct wrong_argument : about_element {
@@ -8511,6 +8519,8 @@ struct sample_cache_tag {};  ///< keeps values in memory: `limit`, see `keep_in_
 struct order_tag {};         ///< computes the next positions arithmetically: `make(order_input) const`
 struct cursor_tag {};        ///< draws the next positions from a cursor with state (`shuffle_buffer`)
 struct shard_tag {};         ///< records the world
+struct pack_tag {};          ///< puts several samples into each row of a batch: see `pack`
+struct row_tag {};           ///< which rank gets which rows, or which part of them
 struct batch_tag {};         ///< cuts batches and collates
 struct batch_map_tag {};     ///< works on whole batches: `function`, see `map_batch`
 struct device_tag {};        ///< where batches end up
@@ -9334,6 +9344,10 @@ struct pitched_policy : detail::policy {
                 "wants, such as 256");
 };
 
+/// Puts a field's values into the rows that `pack` made: a `packed_view`. It is the policy of the fields that
+/// `pack` names.
+struct packed_policy : detail::policy {};
+
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
 /// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
 template <auto Fill = 0, class Order = stack_policy>
@@ -9453,6 +9467,11 @@ struct common_policy<First, Rest...> : common_policy<Rest...> {};
 template <class First, class... Rest>
   requires is_policy<First>
 struct common_policy<First, Rest...> : std::type_identity<First> {};
+
+/// Whether a policy was chosen for a field, by name or for all.
+template <class Name, class... Policies>
+inline constexpr bool is_chosen =
+    !std::is_void_v<typename own_policy<Name, Policies...>::type> || (is_policy<Policies> || ...);
 
 /// The policy that applies to a field: its own, else the one given for all fields, else stack.
 template <class Name, class... Policies>
@@ -9596,6 +9615,88 @@ struct place {
   bool after_shard = false;
   bool forward = false;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/light_tuple.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <std::size_t I, class T>
+struct tuple_slot {
+  T value{};
+};
+/// Only here the attribute pays; with it Clang 16 initialises nested aggregates through a temporary, and may
+/// crash.
+template <std::size_t I, class T>
+  requires std::is_empty_v<T>
+struct tuple_slot<I, T> {
+  [[no_unique_address]] T value{};
+};
+
+template <class Numbers, class... Ts>
+struct tuple_slots;
+template <std::size_t... Is, class... Ts>
+struct tuple_slots<std::index_sequence<Is...>, Ts...> : tuple_slot<Is, Ts>... {
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) const {
+    return f(static_cast<const tuple_slot<Is, Ts>&>(*this).value...);
+  }
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) {
+    return f(static_cast<tuple_slot<Is, Ts>&>(*this).value...);
+  }
+};
+
+}  // namespace detail
+
+/// Values of different types, side by side. An aggregate, because a std::tuple costs compilation a dozen
+/// functions for each type in it, and as many again each time a stage is appended.
+template <class... Ts>
+struct light_tuple : detail::tuple_slots<std::index_sequence_for<Ts...>, Ts...> {
+  static constexpr std::size_t size = sizeof...(Ts);
+};
+
+namespace detail {
+
+template <std::size_t I, class T>
+[[nodiscard]] constexpr T& at(tuple_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+template <std::size_t I, class T>
+[[nodiscard]] constexpr const T& at(const tuple_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+
+template <std::size_t I, class T>
+std::type_identity<T> type_in_slot(const tuple_slot<I, T>&);
+template <std::size_t I, class Pack>
+using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
+
+template <class... Ts>
+[[nodiscard]] constexpr light_tuple<std::remove_cvref_t<Ts>...> make_light_tuple(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return light_tuple<std::remove_cvref_t<Ts>...>{
+        {tuple_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
+  }(std::index_sequence_for<Ts...>{});
+}
+
+template <class... As, class... Bs>
+[[nodiscard]] constexpr light_tuple<As..., Bs...> join(light_tuple<As...>&& a, light_tuple<Bs...>&& b) {
+  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return light_tuple<As..., Bs...>{
+        {tuple_slot<I, As>{std::move(static_cast<tuple_slot<I, As>&>(a).value)}...,
+         tuple_slot<sizeof...(As) + J, Bs>{std::move(static_cast<tuple_slot<J, Bs>&>(b).value)}...}};
+  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+template <class... As, class... Bs>
+[[nodiscard]] constexpr light_tuple<As..., Bs...> join(const light_tuple<As...>& a, light_tuple<Bs...>&& b) {
+  return join(light_tuple<As...>(a), std::move(b));
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -9777,88 +9878,6 @@ template <std::size_t I>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/light_tuple.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-template <std::size_t I, class T>
-struct tuple_slot {
-  T value{};
-};
-/// Only here the attribute pays; with it Clang 16 initialises nested aggregates through a temporary, and may
-/// crash.
-template <std::size_t I, class T>
-  requires std::is_empty_v<T>
-struct tuple_slot<I, T> {
-  [[no_unique_address]] T value{};
-};
-
-template <class Numbers, class... Ts>
-struct tuple_slots;
-template <std::size_t... Is, class... Ts>
-struct tuple_slots<std::index_sequence<Is...>, Ts...> : tuple_slot<Is, Ts>... {
-  template <class F>
-  constexpr decltype(auto) apply(F&& f) const {
-    return f(static_cast<const tuple_slot<Is, Ts>&>(*this).value...);
-  }
-  template <class F>
-  constexpr decltype(auto) apply(F&& f) {
-    return f(static_cast<tuple_slot<Is, Ts>&>(*this).value...);
-  }
-};
-
-}  // namespace detail
-
-/// Values of different types, side by side. An aggregate, because a std::tuple costs compilation a dozen
-/// functions for each type in it, and as many again each time a stage is appended.
-template <class... Ts>
-struct light_tuple : detail::tuple_slots<std::index_sequence_for<Ts...>, Ts...> {
-  static constexpr std::size_t size = sizeof...(Ts);
-};
-
-namespace detail {
-
-template <std::size_t I, class T>
-[[nodiscard]] constexpr T& at(tuple_slot<I, T>& slot) noexcept {
-  return slot.value;
-}
-template <std::size_t I, class T>
-[[nodiscard]] constexpr const T& at(const tuple_slot<I, T>& slot) noexcept {
-  return slot.value;
-}
-
-template <std::size_t I, class T>
-std::type_identity<T> type_in_slot(const tuple_slot<I, T>&);
-template <std::size_t I, class Pack>
-using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
-
-template <class... Ts>
-[[nodiscard]] constexpr light_tuple<std::remove_cvref_t<Ts>...> make_light_tuple(Ts&&... values) {
-  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return light_tuple<std::remove_cvref_t<Ts>...>{
-        {tuple_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
-  }(std::index_sequence_for<Ts...>{});
-}
-
-template <class... As, class... Bs>
-[[nodiscard]] constexpr light_tuple<As..., Bs...> join(light_tuple<As...>&& a, light_tuple<Bs...>&& b) {
-  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
-    return light_tuple<As..., Bs...>{
-        {tuple_slot<I, As>{std::move(static_cast<tuple_slot<I, As>&>(a).value)}...,
-         tuple_slot<sizeof...(As) + J, Bs>{std::move(static_cast<tuple_slot<J, Bs>&>(b).value)}...}};
-  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
-}
-template <class... As, class... Bs>
-[[nodiscard]] constexpr light_tuple<As..., Bs...> join(const light_tuple<As...>& a, light_tuple<Bs...>&& b) {
-  return join(light_tuple<As...>(a), std::move(b));
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/plan.hpp
 
 /// The plan: the result of an expression made with `|`, and what its type knows.
@@ -9934,7 +9953,7 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false, placed = false, computes = false;
+       varies = false, placed = false, computes = false, packed = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -9944,7 +9963,8 @@ struct chain_facts {
 template <class Columns, class Stage>
 struct columns_on_device {};
 
-/// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned.
+/// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned; between `pack` and
+/// `batch`, the pack stage.
 template <class Element, chain_facts Facts, class Columns = void>
 struct context {
   using element = Element;
@@ -9952,11 +9972,25 @@ struct context {
   static constexpr chain_facts facts = Facts;
 };
 
+/// A batch stage behind a `pack` stage, which says how fields are collated.
+template <class Batch, class Pack>
+struct packed_batch {
+  using penstock_part = batch_tag;
+  template <class Name>
+  using policy = typename Pack::template policy<Batch, Name>;
+};
+template <class Batch, class Pack>
+struct batch_behind : std::type_identity<Batch> {};
+template <class Batch, part_of_kind<pack_tag> Pack>
+struct batch_behind<Batch, Pack> : std::type_identity<packed_batch<Batch, Pack>> {};
+
 /// The type that describes the columns of batches after a stage.
 template <class Stage, class Context>
 struct columns_behind : std::type_identity<typename Context::columns> {};
-template <part_of_kind<batch_tag> Stage, class Context>
+template <part_of_kind<pack_tag> Stage, class Context>
 struct columns_behind<Stage, Context> : std::type_identity<Stage> {};
+template <part_of_kind<batch_tag> Stage, class Context>
+struct columns_behind<Stage, Context> : batch_behind<Stage, typename Context::columns> {};
 template <part_of_kind<batch_map_tag> Stage, class Context>
 struct columns_behind<Stage, Context> : std::type_identity<typename Stage::template columns_after<Context>> {
 };
@@ -10005,7 +10039,8 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (Draws) f.drawn = true;
   if (positional_part<Stage>) f.placed = true;
-  if (uneven_batch<Stage>) f.uneven = true;
+  if (part_of_kind<Stage, pack_tag>) f.packed = true;
+  if (uneven_batch<Stage> || (f.packed && f.batched)) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (computing_part<Stage>) f.computes = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
@@ -10303,6 +10338,250 @@ struct opens_as_plan {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/packed_rows.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A document in a row of packed sequences: a sample, or a piece of one that was split.
+struct packed_document {
+  std::uint32_t row = 0;     ///< of the batch
+  std::uint32_t begin = 0;   ///< its first place in the row
+  std::uint32_t length = 0;  ///< its tokens
+  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`
+  std::uint64_t first = 0;   ///< its first token's place in the sample; above 0 for pieces but the first
+  std::uint64_t whole = 0;   ///< tokens of the whole sample
+
+  friend constexpr bool operator==(const packed_document&, const packed_document&) = default;
+};
+
+/// Which documents are where in the rows of a batch, and what attention kernels and losses need to know of
+/// it. A view: valid while the batch is held. Thread-safe; each call computes and allocates what it returns,
+/// in one pass over it.
+///
+/// With `context_parallel(size, rank)` the rows are one rank's slices: of each document, whose places are 2
+/// `size` equal chunks, chunk `rank` and chunk 2 `size` - 1 - `rank`. Lengths and offsets are then those of
+/// the slices, position ids those in the documents; `whole()` has the rows before they were sliced.
+///
+/// Arrays have (rows, capacity) places, row by row, as the tokens have; offsets count through all rows of the
+/// batch in one run, as FlashAttention's and Transformer Engine's variable-length kernels count.
+class packed_rows {
+ public:
+  packed_rows() = default;
+  /// `documents` are sorted by row and place. `capacity`: places of a row before it is sliced.
+  packed_rows(const packed_document* documents, std::size_t count, std::size_t rows, std::size_t capacity,
+              std::uint32_t slices = 1, std::uint32_t slice = 0) noexcept
+      : documents_(documents),
+        count_(count),
+        rows_(rows),
+        capacity_(capacity),
+        slices_(slices),
+        slice_(slice) {}
+
+  /// Rows of the batch, with those of padding.
+  [[nodiscard]] std::size_t row_count() const noexcept { return rows_; }
+  /// Places of a row, or of its slice.
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_ / slices_; }
+  /// All documents, in the order of their places before rows were sliced.
+  [[nodiscard]] std::span<const packed_document> documents() const noexcept { return {documents_, count_}; }
+  /// The rows before they were sliced.
+  [[nodiscard]] packed_rows whole() const noexcept { return {documents_, count_, rows_, capacity_}; }
+
+  /// n + 1 sums of the lengths of n documents, without padding. A row without documents counts as one of
+  /// length 0.
+  [[nodiscard]] std::vector<std::int32_t> cu_seqlens() const;
+  /// Where each of them begins in the rows, and at last the end of all rows: differences are lengths with
+  /// padding, and that of a row belongs to its last document.
+  [[nodiscard]] std::vector<std::int32_t> cu_seqlens_padded() const;
+  /// The longest document, without padding.
+  [[nodiscard]] std::int32_t max_seqlen() const noexcept;
+  /// The longest one with padding: the largest difference in `cu_seqlens_padded()`.
+  [[nodiscard]] std::int32_t max_seqlen_padded() const;
+  /// The place of each token in its document, 0 in padding.
+  [[nodiscard]] std::vector<std::int32_t> position_ids() const;
+  /// The number of the document of each token among `documents()`, -1 in padding.
+  [[nodiscard]] std::vector<std::int32_t> document_ids() const;
+  /// 1 for a token, 0 for padding.
+  [[nodiscard]] std::vector<std::uint8_t> mask() const;
+  /// The sum of the lengths, divided by the places of all rows.
+  [[nodiscard]] double fill() const noexcept;
+
+  /// Calls `f(place, first, count)` for each run of places that a document has in its row or slice: those
+  /// from `place` on, counted through all rows, hold its tokens and padding from token `first` on.
+  template <class F>
+  void for_each_run(const packed_document& d, const F& f) const {
+    const std::size_t at = d.row * capacity() + d.begin / slices_;
+    if (slices_ == 1) return f(at, std::uint32_t{0}, d.padded);
+    const std::uint32_t chunk = d.padded / (2 * slices_);
+    f(at, slice_ * chunk, chunk);
+    f(at + chunk, (2 * slices_ - 1 - slice_) * chunk, chunk);
+  }
+  /// The document's tokens in this slice.
+  [[nodiscard]] std::uint32_t length(const packed_document& d) const noexcept {
+    std::uint32_t sum = 0;
+    for_each_run(d, [&](std::size_t, std::uint32_t first, std::uint32_t count) {
+      sum += std::min(count, d.length - std::min(first, d.length));
+    });
+    return sum;
+  }
+
+ private:
+  /// Calls `f(document, place)` for each document, and `f(nothing, place)` for a row without any.
+  template <class F>
+  void for_each_sequence(const F& f) const {
+    std::size_t i = 0;
+    for (std::size_t row = 0; row < rows_; ++row) {
+      if (i == count_ || documents_[i].row != row) f(packed_document{}, row * capacity());
+      for (; i < count_ && documents_[i].row == row; ++i)
+        f(documents_[i], row * capacity() + documents_[i].begin / slices_);
+    }
+  }
+  /// Calls `f(document number, place, token)` for each token that is here.
+  template <class F>
+  void for_each_token(const F& f) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      for_each_run(documents_[i], [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
+        for (std::uint32_t k = 0; k < count && first + k < documents_[i].length; ++k)
+          f(i, place + k, first + k);
+      });
+  }
+
+  const packed_document* documents_ = nullptr;
+  std::size_t count_ = 0, rows_ = 0, capacity_ = 0;
+  std::uint32_t slices_ = 1, slice_ = 0;
+};
+
+/// What a batch shows of a field that `pack` put into rows: a view of (rows, capacity) values, and the
+/// documents in them.
+template <class T>
+class packed_view : public tensor_view<T>, public packed_rows {
+ public:
+  packed_view() = default;
+  /// `next`: if rows are sliced, for each run of each document the token after it, which is in no slice here.
+  packed_view(T* values, const packed_rows& rows, const std::remove_const_t<T>* next = nullptr) noexcept
+      : tensor_view<T>(values, extents(rows.row_count(), rows.capacity())), packed_rows(rows), next_(next) {}
+  /// A mutable view converts to a const one.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  packed_view(const packed_view<U>& other) noexcept
+      : tensor_view<T>(other), packed_rows(other), next_(other.next_) {}
+
+  /// The tokens of a document that are here, with the padding between its chunks.
+  [[nodiscard]] std::span<T> operator[](const packed_document& d) const noexcept {
+    T* first = nullptr;
+    std::size_t size = 0;
+    this->for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+      if (first == nullptr) first = this->data() + place;
+      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
+      if (used != 0) size = static_cast<std::size_t>(this->data() + place + used - first);
+    });
+    return {first, size};
+  }
+  using tensor_view<T>::operator[];
+
+  /// What a model is to predict in each place: the next token of the same document, and `ignored` at a
+  /// document's last token and in padding; -100 is what PyTorch's cross_entropy ignores.
+  [[nodiscard]] std::vector<std::int64_t> labels(std::int64_t ignored = -100) const {
+    return labels_where([](std::size_t, std::size_t, bool) { return true; }, ignored);
+  }
+  /// The same, and `ignored` where the next token's value in `loss` is 0: where loss is only on answers.
+  template <class U>
+  [[nodiscard]] std::vector<std::int64_t> labels(const packed_view<U>& loss,
+                                                 std::int64_t ignored = -100) const {
+    return labels_where([&](std::size_t place, std::size_t run,
+                            bool is_here) { return (is_here ? loss.data()[place] : loss.next_[run]) != U{}; },
+                        ignored);
+  }
+
+ private:
+  template <class U>
+  friend class packed_view;
+
+  template <class Counts>
+  [[nodiscard]] std::vector<std::int64_t> labels_where(const Counts& counts, std::int64_t ignored) const {
+    std::vector<std::int64_t> all(this->size(), ignored);
+    std::size_t run = 0;
+    for (const packed_document& d : this->documents()) {
+      this->for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
+        for (std::uint32_t k = 0; k < count && first + k + 1 < d.length; ++k) {
+          const bool is_here = k + 1 < count;
+          if (!counts(place + k + 1, run, is_here)) continue;
+          all[place + k] = static_cast<std::int64_t>(is_here ? this->data()[place + k + 1] : next_[run]);
+        }
+        ++run;
+      });
+    }
+    return all;
+  }
+
+  const std::remove_const_t<T>* next_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/packed_rows.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
+  std::vector<std::int32_t> sums(1, 0);
+  for_each_sequence([&](const packed_document& d, std::size_t) {
+    sums.push_back(sums.back() + static_cast<std::int32_t>(length(d)));
+  });
+  return sums;
+}
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens_padded() const {
+  std::vector<std::int32_t> places;
+  for_each_sequence(
+      [&](const packed_document&, std::size_t place) { places.push_back(static_cast<std::int32_t>(place)); });
+  places.push_back(static_cast<std::int32_t>(rows_ * capacity()));
+  return places;
+}
+
+PENSTOCK_INLINE std::int32_t packed_rows::max_seqlen() const noexcept {
+  std::uint32_t longest = 0;
+  for (std::size_t i = 0; i < count_; ++i) longest = std::max(longest, length(documents_[i]));
+  return static_cast<std::int32_t>(longest);
+}
+
+PENSTOCK_INLINE std::int32_t packed_rows::max_seqlen_padded() const {
+  std::int32_t longest = 0;
+  const std::vector<std::int32_t> places = cu_seqlens_padded();
+  for (std::size_t i = 1; i < places.size(); ++i) longest = std::max(longest, places[i] - places[i - 1]);
+  return longest;
+}
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::position_ids() const {
+  std::vector<std::int32_t> ids(rows_ * capacity(), 0);
+  for_each_token([&](std::size_t, std::size_t place, std::uint32_t token) {
+    ids[place] = static_cast<std::int32_t>(token);
+  });
+  return ids;
+}
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::document_ids() const {
+  std::vector<std::int32_t> ids(rows_ * capacity(), -1);
+  for_each_token([&](std::size_t document, std::size_t place, std::uint32_t) {
+    ids[place] = static_cast<std::int32_t>(document);
+  });
+  return ids;
+}
+
+PENSTOCK_INLINE std::vector<std::uint8_t> packed_rows::mask() const {
+  std::vector<std::uint8_t> used(rows_ * capacity(), 0);
+  for_each_token([&](std::size_t, std::size_t place, std::uint32_t) { used[place] = 1; });
+  return used;
+}
+
+PENSTOCK_INLINE double packed_rows::fill() const noexcept {
+  std::uint64_t tokens = 0;
+  for (std::size_t i = 0; i < count_; ++i) tokens += length(documents_[i]);
+  const std::uint64_t places = rows_ * capacity();
+  return places == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(places);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/pipe.hpp
 
 /// `operator|` and its error messages.
@@ -10327,6 +10606,9 @@ consteval auto diagnose_stage() {
     return mistakes::stage_after_copy{};
   } else if constexpr (f.batched && value_stage<Stage>) {
     return mistakes::value_after_batch{};
+  } else if constexpr (f.packed && !f.batched &&
+                       (value_stage<Stage> || order || part_of_kind<Stage, cursor_tag>)) {
+    return mistakes::stage_after_pack{};
   } else if constexpr (order && f.forward && !forward_order<Stage>) {
     return mistakes::order_on_forward{};
   } else if constexpr (order && (f.decided || (f.forward && f.batched)) && !counting_order<Stage>) {
@@ -14018,7 +14300,8 @@ template <class... Made, class Stage, class... Rest>
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), join(std::move(made), make_light_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_light_tuple(std::move(next))),
+                      rest...);
 }
 
 }  // namespace detail
@@ -14597,6 +14880,7 @@ struct parts_in<light_tuple<Stages...>> {
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
   static constexpr std::size_t shard = place<shard_tag>;
+  static constexpr std::size_t packs = place<pack_tag>;
 
   template <class Tag>
   static constexpr bool has = place<Tag> != count;
@@ -14612,13 +14896,15 @@ concept takes_plan_seed = requires(const Stage& s) { s.with_plan_seed(std::uint6
 
 /// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const light_tuple<Stages...>& stages, std::uint64_t plan_seed, light_tuple<Found...> found = {}) {
+auto orders_between(const light_tuple<Stages...>& stages, std::uint64_t plan_seed,
+                    light_tuple<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
     return found;
   } else if constexpr (part_of_kind<type_at<First, light_tuple<Stages...>>, order_tag>) {
     const auto& stage = at<First>(stages);
     const auto after = [&](const auto& one) {
-      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_light_tuple(one)));
+      return orders_between<First + 1, Last>(stages, plan_seed,
+                                             join(std::move(found), make_light_tuple(one)));
     };
     if constexpr (takes_plan_seed<decltype(stage)>)
       return after(stage.with_plan_seed(plan_seed));
@@ -14699,6 +14985,8 @@ struct plan_parts {
   static constexpr bool maps_batches = in::template has<batch_map_tag>;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
+  /// Whether the rows of batches hold several samples each.
+  static constexpr bool packed = facts.packed;
   /// Whether a bad sample may leave a hole, or be replaced by another sample.
   using bad_samples = typename in::template first<bad_samples_tag, detail::bad_samples_are_fatal>;
   static constexpr bool tolerant = bad_samples::tolerates, replaces = bad_samples::replaces;
@@ -20741,9 +21029,12 @@ namespace penstock::inline v0_1 {
 ///   at(step)         this rank's slots in the step: a `step_view`. Throws if the step cannot be made
 ///   check()          optional: throws what `at` would throw for some step
 ///   list(step, v)    optional, see `listing_cut`
+///   pack(step, rows)  optional, see `packing_cut`
+///   elastic()        optional, of a cut with `list`: `before(s)` alone determines the positions in the steps
+///                    before s, whatever the number of ranks
 ///
-/// Without `list`, steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
-/// state after `before(s)` positions resumes at step s, whatever the number of ranks.
+/// Without `list`, steps are consecutive: step s has the positions [before(s), before(s) + count(s)). There,
+/// and if it is `elastic()`, a state after `before(s)` positions resumes at step s on any number of ranks.
 template <class C>
 concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t step) {
   { c.steps() } -> std::same_as<std::uint64_t>;
@@ -20757,6 +21048,27 @@ concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint
 template <class C>
 concept listing_cut = epoch_cut<C> && requires(const C& c, std::uint64_t step,
                                                std::vector<std::uint64_t>& into) { c.list(step, into); };
+
+/// This rank's rows of a step in which several samples share a row.
+struct packed_step {
+  std::vector<packed_document> documents;  ///< one per slot, in the order of `list`, by row and place
+  std::uint64_t rows = 0;                  ///< including those of padding, which come last
+  std::uint64_t capacity = 0;              ///< places of a row
+  std::uint32_t slices = 1, slice = 0;     ///< which part of each row is here, see `context_parallel`
+  std::int64_t pad = 0;                    ///< the value in padding
+  const std::string* lengths = nullptr;    ///< names the lengths of samples; lives as long as the cut
+
+  [[nodiscard]] packed_rows view() const noexcept {
+    return {documents.data(),          documents.size(), detail::to_size(rows),
+            detail::to_size(capacity), slices,           slice};
+  }
+};
+
+/// A cut that puts samples into rows: `pack(step, rows)` tells where each slot's sample is. A sample that was
+/// split has a slot for each piece.
+template <class C>
+concept packing_cut =
+    listing_cut<C> && requires(const C& c, std::uint64_t step, packed_step& rows) { c.pack(step, rows); };
 
 /// Thrown by a pass over an epoch that was stopped because its result is no longer needed.
 struct pass_stopped {};
@@ -20782,6 +21094,7 @@ struct cut_input {
   std::uint64_t rank = 0;     ///< this rank
   std::uint64_t dataset = 0;  ///< fingerprint of the data
   std::uint64_t samples = 0;  ///< of the source
+  std::uint64_t seed = 0;     ///< of the plan
 };
 
 /// A rule by which `batch_by` cuts: makes a `step_cut` from the orders of the samples, an `order_chain`.
@@ -20816,6 +21129,11 @@ class any_epoch_cut {
   void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
     called_->list(owner_.get(), step, into);
   }
+  /// Whether samples share rows, so that `pack` must be called.
+  [[nodiscard]] bool packs() const noexcept { return called_->pack != nullptr; }
+  void pack(std::uint64_t step, packed_step& into) const { called_->pack(owner_.get(), step, into); }
+  /// Whether a state resumes on any number of ranks, at the step with as many positions before it.
+  [[nodiscard]] bool elastic() const { return called_->elastic(owner_.get()); }
 
  private:
   struct functions {
@@ -20825,6 +21143,8 @@ class any_epoch_cut {
     step_view (*at)(const void*, std::uint64_t);
     void (*check)(const void*);
     void (*list)(const void*, std::uint64_t, std::vector<std::uint64_t>&);
+    void (*pack)(const void*, std::uint64_t, packed_step&);
+    bool (*elastic)(const void*);
   };
   template <class C>
   static const C& of(const void* made) noexcept {
@@ -20840,6 +21160,13 @@ class any_epoch_cut {
       return nullptr;
   }
   template <class C>
+  static constexpr auto pack_of() -> decltype(functions::pack) {
+    if constexpr (packing_cut<C>)
+      return [](const void* c, std::uint64_t step, packed_step& into) { of<C>(c).pack(step, into); };
+    else
+      return nullptr;
+  }
+  template <class C>
   static constexpr functions functions_of{
       .steps = [](const void* c) { return of<C>(c).steps(); },
       .before = [](const void* c, std::uint64_t step) { return of<C>(c).before(step); },
@@ -20849,7 +21176,13 @@ class any_epoch_cut {
           [](const void* c) {
             if constexpr (requires { of<C>(c).check(); }) of<C>(c).check();
           },
-      .list = list_of<C>()};
+      .list = list_of<C>(),
+      .pack = pack_of<C>(),
+      .elastic =
+          [](const void* c) {
+            if constexpr (requires { of<C>(c).elastic(); }) return of<C>(c).elastic();
+            return !listing_cut<C>;
+          }};
 
   const functions* called_ = nullptr;
   shared<const void> owner_;
@@ -20960,6 +21293,7 @@ struct placement {
   // The positions of the last batch's global step, of all ranks: consecutive ones, or a list.
   std::uint64_t step_first = 0, step_count = 0;
   std::vector<std::uint64_t> step_indices;
+  packed_step packed;        // where samples are in rows, if they share them
   bool shares_step = false;  // ranks divide a step into batches, rather than deal whole batches
 
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
@@ -21206,10 +21540,15 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if constexpr (parts::facts.uneven) {
       made.mine = {.size = orders.size(), .world = share.size, .rank = share.rank};
       made.mine.check();
-      made.uneven = any_step_cut(batch.cut_of(orders, cut_input{.world = share.size,
-                                                                .rank = share.rank,
-                                                                .dataset = p.source().fingerprint(),
-                                                                .samples = p.source().size()}));
+      const cut_input input{.world = share.size,
+                            .rank = share.rank,
+                            .dataset = p.source().fingerprint(),
+                            .samples = p.source().size(),
+                            .seed = *options_of(p).seed};
+      if constexpr (parts::packed)
+        made.uneven = any_step_cut(detail::at<in::packs>(p.stages()).cut_of(orders, p.stages(), input));
+      else
+        made.uneven = any_step_cut(batch.cut_of(orders, input));
     } else {
       made.mine = {.size = orders.size(),
                    .global = batch.global_size(share.size),
@@ -21837,10 +22176,10 @@ PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
 PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
   if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
   const any_epoch_cut there = facts_.uneven.bind(s.epoch);
-  if (s.world == facts_.mine.world || there.lists()) {
-    const bool same = s.world == facts_.mine.world && s.step <= there.steps();
-    return same && there.before(s.step) == s.ordinal ? std::optional(s.step) : std::nullopt;
-  }
+  const bool same = s.world == facts_.mine.world && s.step <= there.steps();
+  if (same && there.before(s.step) == s.ordinal) return s.step;
+  // With rows, a step may have another number of them.
+  if (!there.elastic() || (s.world == facts_.mine.world && !there.packs())) return std::nullopt;
   std::uint64_t low = 0, high = there.steps();  // finds the first step with as many samples before it
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -21965,6 +22304,7 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   p.listed = now_.lists();
   if (p.listed) {
     now_.list(step_, p.indices);
+    if (now_.packs()) now_.pack(step_, p.packed);
     // A rank without a sample of the step asks one of the first rank, which has some, for its shape.
     if (batch.valid == 0 && batch.global != 0)
       facts_.uneven.on(facts_.mine.world, 0).bind(epoch_, stop_).list(step_, p.step_indices);
@@ -22367,7 +22707,7 @@ void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& wh
   std::vector<std::uint64_t> ordinals;
   const any_epoch_cut any = plan.uneven.on(where.world, 0).bind(epoch);
   const bool last = epoch == where.epoch;
-  if (last && (where.step > any.steps() || where.ordinal > plan.positions))
+  if (last && (where.step > any.steps() || (!any.packs() && where.ordinal > plan.positions)))
     throw error(errc::state, "this state is not of this plan: an epoch has fewer steps");
   if (any.lists()) {
     for (std::uint64_t rank = 0; rank < where.world; ++rank) {
@@ -23936,6 +24276,147 @@ class whole_column : public shapeless_column {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/packed_column.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A sample has another length than it was packed with.
+[[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
+                                           const packed_step& rows);
+
+/// The values of a sequence that lie in memory, or nothing if it must be asked to write them.
+template <class T, class V>
+[[nodiscard]] const T* values_in_memory(const V& v) {
+  if constexpr (blob<V> || array_expression<V> || tells_strides<V>)
+    return nullptr;
+  else if constexpr (requires { v.values(); })
+    return v.values().data();
+  else
+    return v.data();
+}
+
+}  // namespace detail
+
+/// Sequences in the rows that `pack` made: each is written to its place in its row.
+template <class T>
+class packed_column : public shapeless_column {
+ public:
+  using value_type = T;
+
+  template <class Session>
+  packed_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  /// The places of the slots in this round; called before `begin`.
+  void place(packed_step& rows) { rows_ = &rows; }
+  void begin(std::size_t /*slots*/) {
+    const packed_rows view = rows_->view();
+    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
+    const std::size_t runs = rows_->slices == 1 ? 0 : 2 * rows_->documents.size();
+    if (runs > room_for_next_) {
+      next_ = detail::fixed_array<T>(runs);
+      room_for_next_ = runs;
+    }
+  }
+  template <class U>
+  void write(std::size_t slot, const U& value) {
+    const packed_document& d = rows_->documents[slot];
+    const extents found = detail::value_shape(value);
+    if (found.rank() != 1 || found[0] != d.whole) [[unlikely]]
+      detail::refuse_length(found, d, *rows_);
+    if (const T* const there = detail::values_in_memory<T>(value))
+      copy(slot, d, there + d.first);
+    else if (d.length == d.whole && rows_->slices == 1)
+      detail::write_values(value, row(d), found, memory_.space());
+    else
+      copy(slot, d, all_of(value, found) + d.first);
+  }
+  void blank(std::size_t slot) { rows_->documents[slot].length = 0; }
+  /// Fills the padding.
+  void finish(std::size_t /*first*/, std::size_t /*slots*/, std::size_t /*valid*/, bool /*holes*/ = false) {
+    const packed_rows view = rows_->view();
+    std::size_t done = 0;
+    for (const packed_document& d : view.documents())
+      view.for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+        pad(done, place);
+        const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
+        done = place + used;
+      });
+    pad(done, view.row_count() * view.capacity());
+  }
+  void grow(std::size_t, std::size_t) noexcept {}
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept { memory_.release(); }
+
+  [[nodiscard]] packed_view<const T> view(std::size_t /*first*/, std::size_t /*slots*/) const {
+    return {values(), rows_->view(), next_.get()};
+  }
+  [[nodiscard]] packed_view<T> edit(std::size_t /*first*/, std::size_t /*slots*/) {
+    return {values(), rows_->view(), next_.get()};
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t /*slots*/) const {
+    const packed_rows view = rows_->view();
+    return {memory_.data(), view.row_count() * view.capacity() * sizeof(T)};
+  }
+
+ private:
+  [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
+  [[nodiscard]] T* row(const packed_document& d) const noexcept {
+    return values() + d.row * rows_->capacity + d.begin;
+  }
+  /// Copies the tokens that are here; `tokens` are those of the document.
+  void copy(std::size_t slot, const packed_document& d, const T* tokens) {
+    std::size_t run = 2 * slot;
+    rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
+      if (used != 0) std::memcpy(values() + place, tokens + from, used * sizeof(T));
+      if (rows_->slices != 1) next_[run++] = from + count < d.length ? tokens[from + count] : T{};
+    });
+  }
+  /// The whole value, in memory of this thread.
+  template <class U>
+  static const T* all_of(const U& value, const extents& shape) {
+    thread_local detail::fixed_array<T> kept;
+    thread_local std::size_t room = 0;
+    const std::size_t size = detail::to_size(shape.elements());
+    if (size > room) {
+      kept = detail::fixed_array<T>(size);
+      room = size;
+    }
+    detail::write_values(value, kept.get(), shape);
+    return kept.get();
+  }
+  void pad(std::size_t from, std::size_t to) {
+    if (from < to) std::fill(values() + from, values() + to, static_cast<T>(rows_->pad));
+  }
+
+  slot_memory memory_;
+  packed_step* rows_ = nullptr;
+  detail::fixed_array<T> next_;  // if rows are sliced: behind each run, the token that is not here
+  std::size_t room_for_next_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/packed_column.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& expected,
+                                   const packed_step& rows) {
+  if (found.rank() != 1)
+    throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
+                              to_string(found)})
+        .in_stage("pack");
+  throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole,
+                            " in ", *rows.lengths, "; make the lengths again from these samples"})
+      .in_stage("pack");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/run/block/column_set.hpp
 
 /// The columns of a block: one per field of the element, or one for an element that is not a record.
@@ -23953,6 +24434,15 @@ struct column_for<V, Policy, shape_class::fixed> {
       fixed_column<V, std::conditional_t<arranges<order_of<Policy>>, order_of<Policy>, stack_policy>>;
 };
 
+template <class V, shape_class Shape>
+struct column_for<V, packed_policy, Shape> {
+  using type = packed_column<typename stored<V>::type>;
+};
+template <class V>
+struct column_for<V, packed_policy, shape_class::fixed> {
+  using type = packed_column<typename stored<V>::type>;
+};
+
 template <class Batch, class V>
 struct columns_for {
   using type = light_tuple<typename column_for<V, typename Batch::template policy<void>>::type>;
@@ -23961,7 +24451,7 @@ template <class Batch, class... Fields>
 struct columns_for<Batch, record<Fields...>> {
   using type =
       light_tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
-                               typename Batch::template policy<typename Fields::name_type>>::type...>;
+                                      typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
 /// Bytes of a row of columns, as far as their types say.
@@ -24032,6 +24522,12 @@ class column_set {
   /// Leaves a slot without a value: zeros, or an empty row.
   void blank(std::size_t slot) {
     each([&](auto& column) { column.blank(slot); });
+  }
+  /// Before the slots are written: where they are in rows.
+  void place(packed_step& rows) {
+    each([&](auto& column) {
+      if constexpr (requires { column.place(rows); }) column.place(rows);
+    });
   }
   /// Discards what was written to a slot, perhaps only in part.
   void unwrite(std::size_t slot) noexcept {
@@ -24126,7 +24622,8 @@ namespace detail {
 template <class Plan, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
-  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+  using batch = typename batch_behind<detail::type_at<parts::in::batch, typename parts::stages>,
+                                      typename parts::in::template first<pack_tag, parts>>::type;
   using type = column_set<typename columns_for<batch, typename parts::element>::type>;
 };
 template <class Plan>
@@ -24205,9 +24702,11 @@ struct stages_on_device {
   using type = Found;
 };
 template <class... Found, class Stage, class... Rest>
-struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found...>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...>
+    : stages_on_device<light_tuple<Found...>, Rest...> {};
 template <class... Found, part_of_kind<device_map_tag> Stage, class... Rest>
-struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found..., Stage>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...>
+    : stages_on_device<light_tuple<Found..., Stage>, Rest...> {};
 template <class Stages>
 struct device_stages_among;
 template <class... Stages>
@@ -24405,9 +24904,19 @@ class batch_handle {
   }
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
 
-  /// Slots of this rank's batch, padding included.
-  [[nodiscard]] std::size_t size() const { return rows_.slots; }
+  /// Slots of this rank's batch, padding included. After `pack`, its rows.
+  [[nodiscard]] std::size_t size() const {
+    if constexpr (parts::packed) return packing().row_count();
+    return rows_.slots;
+  }
+  /// After `pack`: which samples are where in the rows.
+  [[nodiscard]] packed_rows packing() const
+    requires(parts::packed)
+  {
+    return block_ == nullptr ? packed_rows() : block_->packed.view();
+  }
   /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
+  /// After `pack`, the samples and pieces of samples in all rows.
   [[nodiscard]] std::size_t valid_size() const {
     if constexpr (parts::tolerant)
       return block_ == nullptr ? 0 : rows_.valid - block_->bad.holes(rows_.first, rows_.slots);
@@ -24416,7 +24925,8 @@ class batch_handle {
   /// Samples of the whole global step, over all ranks; after filter and unbatch, of this rank only. Holes
   /// count: a rank does not know the holes of other ranks.
   [[nodiscard]] std::size_t global_size() const { return rows_.global; }
-  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
+  /// 1 for each slot that holds a sample, 0 for padding and for holes; after `pack`, for each sample in the
+  /// rows. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (!mask_ && block_ != nullptr) {
       mask_ = detail::fixed_array<std::uint8_t>(rows_.slots);
@@ -24642,6 +25152,23 @@ template <fixed_string Name, any_batch B>
 template <fixed_string Name, any_batch B>
 [[nodiscard]] const void* device_data(const B& b) {
   return device_view<Name>(b).data();
+}
+/// What a model is to predict for the tokens of a batch that `pack` made: (rows, capacity) values, the next
+/// token of the same sample, and -100, which PyTorch's cross_entropy ignores, at its last one and in padding.
+/// With a second field, also where that one's value for the next token is 0: `labels<"tokens", "loss">(b)`
+/// asks only for answers. Allocates what it returns.
+template <fixed_string Tokens, fixed_string... Loss, any_batch B>
+[[nodiscard]] std::vector<std::int64_t> labels(const B& b) {
+  static_assert(sizeof...(Loss) <= 1,
+                "penstock: labels takes the tokens and one field that says where loss counts");
+  constexpr bool packed = requires { b.packing(); };
+  static_assert(
+      packed,
+      "penstock: labels are for rows of tokens; write light_tuple<\"tokens\">(length, 4096) before batch");
+  if constexpr (packed)
+    return get<Tokens>(b).labels(get<Loss>(b)...);
+  else
+    return {};  // one error is enough
 }
 /// The view of a field by its place, as structured bindings ask for it; also of a batch that was moved into
 /// them:
@@ -30982,6 +31509,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
+    if constexpr (parts::packed) b.columns.place(b.packed);
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }
@@ -31847,6 +32375,11 @@ class run {
   friend class detail::run_iterator<run>;
   friend class detail::run_epoch<run>;
   friend class detail::run_epochs<run>;
+  static_assert(!parts::packed || parts::batched,
+                "penstock: pack makes rows, which only batch gives to a loop; write batch(n) behind it");
+  static_assert(!parts::packed || !parts::replaces,
+                "penstock: a substitute is not as long as the place in its row, so bad_samples::replace does "
+                "not go with pack; write bad_samples::skip, whose places are padding");
 
  public:
   using plan_type = Plan;
@@ -34918,6 +35451,22 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   return found;
 }
 
+/// What is wrong with the places of documents in rows; empty if nothing is.
+PENSTOCK_INLINE std::string_view fault_in_rows(const packed_step& rows, std::size_t slots) {
+  if (rows.documents.size() != slots) return "do not have as many documents as samples";
+  std::uint64_t row = 0, end = 0;
+  for (const packed_document& d : rows.documents) {
+    if (d.row != row) end = 0;
+    if (d.row < row || d.row >= rows.rows) return "are not in order";
+    if (d.begin < end || d.padded < d.length || d.first + d.length > d.whole)
+      return "have documents that overlap";
+    row = d.row;
+    end = std::uint64_t{d.begin} + d.padded;
+    if (end > rows.capacity) return "are longer than they may be";
+  }
+  return {};
+}
+
 PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const bool first = epoch_ == options_.first_epoch, all_of_it = !made_.sampled;
@@ -34933,8 +35482,9 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   bit_set reached(all_of_it ? made_.positions : 0);
   std::vector<bit_set> touched(first && all_of_it ? detail::to_size(found.shape.nodes) : 0,
                                bit_set(made_.shards));
-  std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
+  std::uint64_t delivered = 0, padded = 0, pad_positions = 0, pieces = 0;
   std::vector<std::uint64_t> listed;
+  packed_step rows;
   const std::uint64_t looks = all_of_it ? steps : std::min<std::uint64_t>(steps, 1024);
   for (std::uint64_t i = 0; i < looks; ++i) {
     const std::uint64_t step = looks == steps ? i : mix64(i ^ mix64(which)) % steps;
@@ -34952,7 +35502,17 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
         for (std::uint64_t slot = 0; slot < view.valid(); ++slot) listed.push_back(view[slot]);
       in_step += listed.size();
       padded += view.slots() - view.valid();
-      for (const std::uint64_t index : listed) {
+      if (ranks[r].packs()) {
+        ranks[r].pack(step, rows);
+        if (const std::string_view fault = fault_in_rows(rows, listed.size()); !fault.empty())
+          violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: the rows of rank ", r, ' ', fault});
+      }
+      for (std::size_t slot = 0; slot < listed.size(); ++slot) {
+        const std::uint64_t index = listed[slot];
+        if (slot < rows.documents.size() && rows.documents[slot].first != 0) {
+          ++pieces;  // the sample counts once
+          continue;
+        }
         const bool here = ranks[r].lists() || index - begin < count;
         if (index >= made_.positions || !here || (all_of_it && reached.set_alone(index))) {
           violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: position ", index, " of rank ", r,
@@ -34972,8 +35532,9 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   }
   if (!first) return found;
   found.steps = steps;
-  found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
-  found.dropped = made_.positions - any.before(steps);
+  const std::uint64_t samples = any.before(steps) - pieces;
+  found.delivered = (all_of_it ? delivered - pieces : samples) - pad_positions;
+  found.dropped = made_.positions - std::min(made_.positions, samples);
   found.padded = padded + pad_positions;
   if (all_of_it) count_touched(touched, found);
   return found;
@@ -39566,6 +40127,15 @@ struct costs {
     if constexpr (sample_values<F>) return given.describe();
     return {};
   }
+  /// Where they are found, for errors.
+  [[nodiscard]] std::string where() const {
+    if constexpr (requires { given.path(); })
+      return given.path();
+    else if constexpr (sample_values<F>)
+      return given.describe();
+    else
+      return "the function that was given";
+  }
   void fingerprint(auto& h) const {
     if constexpr (requires { given.fingerprint(); }) h.add(given.fingerprint());
   }
@@ -39596,6 +40166,248 @@ struct cost_rule {
     cost.fingerprint(h);
   }
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/equal_work.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The work that a document of n tokens makes, as a whole number: `linear` n + `quadratic` n^2. Attention is
+/// within documents, so the work of a row is the sum over its documents.
+///
+/// Only the ratio of the two matters. A layer of a causal transformer of width d takes 24 d^2 n operations
+/// for its matrices and 2 d n^2 for attention, so 12 d to 1: the default is d = 4,096. {0, 1} is attention
+/// alone.
+///
+///     work_weights{.linear = 12 * 2048}.of(512)   // of a model of width 2,048
+struct work_weights {
+  std::uint64_t linear = 12 * 4096, quadratic = 1;
+
+  /// 2^64 - 1 if it were more than that.
+  [[nodiscard]] constexpr std::uint64_t of(std::uint32_t tokens) const noexcept {
+    return plus(times(linear, tokens), times(times(quadratic, tokens), tokens));
+  }
+  /// The sum of two amounts of work, likewise.
+  [[nodiscard]] static constexpr std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
+    return a + b < a ? most : a + b;
+  }
+
+ private:
+  static constexpr std::uint64_t most = ~std::uint64_t{0};
+  [[nodiscard]] static constexpr std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept {
+    return b != 0 && a > most / b ? most : a * b;
+  }
+};
+
+/// Deals the rows of a step to the ranks, equally many to each, so that the rank with the most work has as
+/// little as possible: all ranks wait for it.
+///
+/// The most costly row goes to the rank with the least work that still takes one, then the next one, and so
+/// on; then rows are exchanged in pairs between the rank with the most work and those with the least, as long
+/// as that helps. Never worse than rows in order, `count / ranks` consecutive ones to each rank. If the rows
+/// do not divide evenly, the first `count % ranks` ranks have one more. Whole numbers only, so that every
+/// rank computes the same deal on any machine, and nothing is communicated.
+/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, about
+/// 20 bytes for each row and 32 for each rank: once it has seen as many, `deal` allocates nothing.
+/// Errors: `error(errc::argument)` for no ranks. Costs whose sum would be 2^63 or more are rounded.
+/// Threads: one at a time.
+/// Source: R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969 (the longest first), with a limit
+/// to the number as in L.-H. Tsai, "Asymptotic Analysis of an Algorithm for Balanced Parallel Processor
+/// Scheduling", 1992.
+///
+///     equal_work work;
+///     work.deal(costs, world_size);
+///     for (const std::uint32_t row : work.rows(rank)) take(row);
+class equal_work {
+ public:
+  /// Deals rows of these costs. What was dealt before is gone.
+  void deal(std::span<const std::uint64_t> costs, std::size_t ranks);
+
+  [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
+  /// The rows of a rank, as numbers of `costs`, ascending. Valid until the next `deal`.
+  [[nodiscard]] std::span<const std::uint32_t> rows(std::size_t rank) const noexcept {
+    return {rows_.data() + begin_of(rank), begin_of(rank + 1) - begin_of(rank)};
+  }
+
+ private:
+  struct share {
+    std::uint64_t work = 0;
+    std::uint32_t rank = 0, rows = 0;
+  };
+
+  [[nodiscard]] std::size_t begin_of(std::size_t rank) const noexcept {
+    return rank * each_ + (rank < more_ ? rank : more_);
+  }
+  void take_costs(std::span<const std::uint64_t> costs);
+  void deal_longest_first();
+  [[nodiscard]] bool in_order_is_better();
+  void deal_in_order();
+  void exchange();
+  [[nodiscard]] bool exchange(share& most, share& least);
+  void settle(std::size_t rank, std::size_t at);
+
+  std::size_t ranks_ = 0, each_ = 0, more_ = 0;
+  std::vector<std::uint64_t> costs_;  // so small that their sum is below 2^63
+  std::vector<std::uint32_t> order_;  // rows, the most costly first
+  std::vector<std::uint32_t> rows_;   // the result; until it is complete, each rank's most costly first
+  std::vector<share> shares_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/equal_work.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void equal_work::deal(std::span<const std::uint64_t> costs, std::size_t ranks) {
+  if (ranks == 0) throw error(errc::argument, {"rows are dealt to 0 ranks; give at least 1"});
+  if (ranks > 0xffffffffu || costs.size() > 0xffffffffu)
+    throw error(errc::argument, {costs.size(), " rows are dealt to ", ranks,
+                                 " ranks, and both must be below 2^32; deal the rows of one step"});
+  ranks_ = ranks;
+  each_ = costs.size() / ranks;
+  more_ = costs.size() % ranks;
+  take_costs(costs);
+  deal_longest_first();
+  if (in_order_is_better()) deal_in_order();
+  exchange();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::sort(rows_.begin() + static_cast<std::ptrdiff_t>(begin_of(rank)),
+              rows_.begin() + static_cast<std::ptrdiff_t>(begin_of(rank + 1)));
+  }
+}
+
+PENSTOCK_INLINE void equal_work::take_costs(std::span<const std::uint64_t> costs) {
+  std::uint64_t most = 0;
+  for (const std::uint64_t cost : costs) most = std::max(most, cost);
+  const int bits = static_cast<int>(std::bit_width(most) + std::bit_width(costs.size()));
+  costs_.assign(costs.begin(), costs.end());
+  if (bits > 63)
+    for (std::uint64_t& cost : costs_) cost >>= bits - 63;
+  order_.resize(costs.size());
+  rows_.resize(costs.size());
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return costs_[a] != costs_[b] ? costs_[a] > costs_[b] : a < b;
+  });
+}
+
+PENSTOCK_INLINE void equal_work::deal_longest_first() {
+  // A heap of the ranks that still take a row, the one with the least work on top.
+  const auto after = [](const share& a, const share& b) {
+    return a.work != b.work ? a.work > b.work : a.rank > b.rank;
+  };
+  shares_.clear();
+  for (std::size_t rank = 0; rank < ranks_; ++rank)
+    shares_.push_back({0, static_cast<std::uint32_t>(rank), 0});
+  auto open = shares_.end();
+  if (each_ == 0) open = shares_.begin() + static_cast<std::ptrdiff_t>(more_);
+  for (const std::uint32_t row : order_) {
+    std::pop_heap(shares_.begin(), open, after);
+    share& s = *(open - 1);
+    const std::size_t begin = begin_of(s.rank), end = begin_of(s.rank + std::size_t{1});
+    rows_[begin + s.rows++] = row;
+    s.work += costs_[row];
+    if (begin + s.rows == end)
+      --open;  // has all of its rows
+    else
+      std::push_heap(shares_.begin(), open, after);
+  }
+}
+
+PENSTOCK_INLINE bool equal_work::in_order_is_better() {
+  std::uint64_t most = 0, in_order = 0;
+  for (const share& s : shares_) most = std::max(most, s.work);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    std::uint64_t work = 0;
+    for (std::size_t row = begin_of(rank); row < begin_of(rank + 1); ++row) work += costs_[row];
+    in_order = std::max(in_order, work);
+  }
+  return in_order < most;
+}
+
+/// Each rank's consecutive rows, the most costly first.
+PENSTOCK_INLINE void equal_work::deal_in_order() {
+  for (std::size_t rank = 0; rank < ranks_; ++rank) shares_[rank] = {0, static_cast<std::uint32_t>(rank), 0};
+  const std::size_t longer = more_ * (each_ + 1);  // rows of the ranks that have one more
+  for (const std::uint32_t row : order_) {
+    const std::size_t rank = row < longer ? row / (each_ + 1) : more_ + (row - longer) / each_;
+    rows_[begin_of(rank) + shares_[rank].rows++] = row;
+    shares_[rank].work += costs_[row];
+  }
+}
+
+PENSTOCK_INLINE void equal_work::exchange() {
+  const auto less = [](const share& a, const share& b) {
+    return a.work != b.work ? a.work < b.work : a.rank < b.rank;
+  };
+  std::sort(shares_.begin(), shares_.end(), less);
+  std::size_t looks = 32 * costs_.size();
+  for (std::size_t least = 0; least + 1 < ranks_;) {
+    const std::size_t cost = 2 * (each_ + 1);
+    if (looks < cost) return;
+    looks -= cost;
+    share& most = shares_.back();
+    if (most.work == shares_[least].work) return;
+    if (!exchange(most, shares_[least])) {
+      ++least;
+      continue;
+    }
+    if (looks < ranks_) return;
+    looks -= ranks_;
+    // Two have changed: the others are in order.
+    const share a = shares_.back(), b = shares_[least];
+    shares_.pop_back();
+    shares_.erase(shares_.begin() + static_cast<std::ptrdiff_t>(least));
+    for (const share& s : {a, b})
+      shares_.insert(std::upper_bound(shares_.begin(), shares_.end(), s, less), s);
+    least = 0;
+  }
+}
+
+/// Exchanges the two rows of these ranks that make their work most equal; false if none does.
+PENSTOCK_INLINE bool equal_work::exchange(share& most, share& least) {
+  const std::size_t others = begin_of(least.rank), others_end = begin_of(least.rank + std::size_t{1});
+  const auto apart = static_cast<std::int64_t>(most.work - least.work);
+  std::int64_t best = 0;  // by how much the larger work becomes less
+  std::size_t best_mine = 0, best_others = 0;
+  const auto moved = [&](std::size_t i, std::size_t j) {
+    return static_cast<std::int64_t>(costs_[rows_[i]]) - static_cast<std::int64_t>(costs_[rows_[j]]);
+  };
+  const auto look = [&](std::size_t i, std::size_t j) {
+    const std::int64_t gain = std::min(moved(i, j), apart - moved(i, j));
+    if (gain <= best) return;
+    best = gain;
+    best_mine = i;
+    best_others = j;
+  };
+  // Half of the difference is best: of the other rank's rows, the first that moves as much, or the one
+  // before.
+  std::size_t j = others;
+  for (std::size_t i = begin_of(most.rank); i < begin_of(most.rank + std::size_t{1}); ++i) {
+    while (j < others_end && 2 * moved(i, j) < apart) ++j;
+    if (j < others_end) look(i, j);
+    if (j > others) look(i, j - 1);
+  }
+  if (best == 0) return false;
+  const auto difference = static_cast<std::uint64_t>(moved(best_mine, best_others));
+  most.work -= difference;
+  least.work += difference;
+  std::swap(rows_[best_mine], rows_[best_others]);
+  settle(most.rank, best_mine);
+  settle(least.rank, best_others);
+  return true;
+}
+
+/// Moves a rank's row to where it belongs, the most costly first.
+PENSTOCK_INLINE void equal_work::settle(std::size_t rank, std::size_t at) {
+  const auto before = [&](std::size_t a, std::size_t b) {
+    return costs_[rows_[a]] != costs_[rows_[b]] ? costs_[rows_[a]] > costs_[rows_[b]] : rows_[a] < rows_[b];
+  };
+  for (; at > begin_of(rank) && before(at, at - 1); --at) std::swap(rows_[at], rows_[at - 1]);
+  for (; at + 1 < begin_of(rank + 1) && before(at + 1, at); ++at) std::swap(rows_[at], rows_[at + 1]);
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -40590,6 +41402,1098 @@ PENSTOCK_INLINE mixture::place mixture::elsewhere(position p, cursor& c) const {
   c.length_ = std::min(last - base, t.plan.samples) - c.begin_;
   return at_cursor(p.index, c);
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/rows_by_room.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A list of rows for each amount of free room, and the least room that has a list in O(log room).
+///
+/// Rooms are the leaves of a tree in which a node has 64 children and a bit for each that exists: 3 levels
+/// for rooms up to 2^18. Nodes exist only on the way to rooms that have a list, so that memory depends on the
+/// number of lists, not on the largest room. The links between the rows of a list are the caller's.
+class rows_by_room {
+ public:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  /// Rooms from 1 to `largest`, which is below 2^31.
+  void reset(std::uint32_t largest);
+
+  /// The least room of at least `room` that has a list; `none` if there is none.
+  [[nodiscard]] std::uint32_t least(std::uint32_t room) const noexcept;
+  /// The first row of a room's list, which exists.
+  [[nodiscard]] std::uint32_t& first(std::uint32_t room) noexcept;
+  /// The same, and the list is made if there is none; then the first row is `none`.
+  [[nodiscard]] std::uint32_t& make(std::uint32_t room);
+  /// Removes a room's list, which exists.
+  void remove(std::uint32_t room) noexcept;
+
+ private:
+  struct node {
+    std::uint64_t used;          // bit d: child d exists
+    std::uint32_t children[64];  // nodes; in the lowest level, first rows
+  };
+  static constexpr int bits = 6, max_levels = 6;
+
+  [[nodiscard]] static std::uint32_t digit(std::uint32_t key, int level) noexcept {
+    return key >> (level * bits) & 63u;
+  }
+  [[nodiscard]] std::uint32_t fresh_node();
+
+  std::vector<node> nodes_;  // the first one is the root
+  std::uint32_t largest_ = 0, made_ = 0, removed_ = none;
+  int levels_ = 1;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/rows_by_room.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void rows_by_room::reset(std::uint32_t largest) {
+  largest_ = largest;
+  levels_ = 1;
+  while (levels_ < max_levels && (largest - 1) >> (levels_ * bits) != 0) ++levels_;
+  made_ = 0;
+  removed_ = none;
+  static_cast<void>(fresh_node());
+}
+
+PENSTOCK_INLINE std::uint32_t rows_by_room::fresh_node() {
+  std::uint32_t at = removed_;
+  if (at != none) {
+    removed_ = nodes_[at].children[0];
+  } else {
+    at = made_++;
+    if (at == nodes_.size()) nodes_.emplace_back();
+  }
+  nodes_[at].used = 0;
+  return at;
+}
+
+PENSTOCK_INLINE std::uint32_t rows_by_room::least(std::uint32_t room) const noexcept {
+  if (room > largest_) return none;
+  const std::uint32_t key = room - 1;
+  std::uint32_t at = 0, turn = none;  // the lowest node on the way that has a child beyond it
+  int level = levels_ - 1, turn_level = 0;
+  for (;; --level) {
+    const std::uint32_t d = digit(key, level);
+    const std::uint64_t from = nodes_[at].used >> d;
+    if (level == 0 && from != 0)
+      return (key | 63u) - 63u + d + static_cast<std::uint32_t>(std::countr_zero(from)) + 1;
+    if (from >> 1 != 0) {
+      turn = at;
+      turn_level = level;
+    }
+    if (level == 0 || (from & 1u) == 0) break;
+    at = nodes_[at].children[d];
+  }
+  if (turn == none) return none;
+  const std::uint32_t d = digit(key, turn_level) + 1;
+  std::uint32_t found = key >> (turn_level * bits) >> bits;
+  std::uint32_t next = d + static_cast<std::uint32_t>(std::countr_zero(nodes_[turn].used >> d));
+  for (at = turn, level = turn_level;; --level) {
+    found = found << bits | next;
+    if (level == 0) return found + 1;
+    at = nodes_[at].children[next];
+    next = static_cast<std::uint32_t>(std::countr_zero(nodes_[at].used));
+  }
+}
+
+PENSTOCK_INLINE std::uint32_t& rows_by_room::first(std::uint32_t room) noexcept {
+  const std::uint32_t key = room - 1;
+  std::uint32_t at = 0;
+  for (int level = levels_ - 1; level != 0; --level) at = nodes_[at].children[digit(key, level)];
+  return nodes_[at].children[digit(key, 0)];
+}
+
+PENSTOCK_INLINE std::uint32_t& rows_by_room::make(std::uint32_t room) {
+  const std::uint32_t key = room - 1;
+  std::uint32_t at = 0;
+  for (int level = levels_ - 1;; --level) {
+    const std::uint32_t d = digit(key, level);
+    if ((nodes_[at].used >> d & 1u) == 0) {
+      const std::uint32_t child = level == 0 ? none : fresh_node();
+      nodes_[at].used |= std::uint64_t{1} << d;
+      nodes_[at].children[d] = child;
+    }
+    if (level == 0) return nodes_[at].children[d];
+    at = nodes_[at].children[d];
+  }
+}
+
+PENSTOCK_INLINE void rows_by_room::remove(std::uint32_t room) noexcept {
+  const std::uint32_t key = room - 1;
+  std::uint32_t way[max_levels];
+  std::uint32_t at = 0;
+  for (int level = levels_ - 1;; --level) {
+    way[level] = at;
+    if (level == 0) break;
+    at = nodes_[at].children[digit(key, level)];
+  }
+  for (int level = 0; level < levels_; ++level) {
+    node& n = nodes_[way[level]];
+    n.used &= ~(std::uint64_t{1} << digit(key, level));
+    if (n.used != 0 || level == levels_ - 1) return;
+    n.children[0] = removed_;
+    removed_ = way[level];
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/row_packer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How samples are put into rows.
+///   best_fit    best fit decreasing: the longest sample first, each into the row in which it leaves the least
+///               room. The fewest rows, in an order of its own
+///   first_fit   in the given order, each into the first row that has room for it
+///   in_order    next fit: a row ends at the first sample that it has no room for. Keeps the order
+enum class packing : std::uint8_t { best_fit, first_fit, in_order };
+
+/// What a row holds, and how rows are filled.
+struct row_limits {
+  std::uint64_t capacity = 0;     ///< tokens in a row, at least 1 and below 2^31
+  std::uint64_t max_samples = 0;  ///< samples in a row; 0: any number
+  packing how = packing::best_fit;
+};
+
+/// Packs samples into rows, of which it sees only the lengths: which samples go into one sequence of at most
+/// `capacity` tokens.
+///
+/// Rows are numbered in the order in which they were opened. A row's samples stand in the order in which they
+/// were put there, so with `first_fit` and `in_order` in the given order, and with `best_fit` the longest
+/// first and equally long ones in the given order. The result depends on the lengths and the limits alone, on
+/// any machine. A row that has `max_samples` is closed. Samples of length 0 are put like others; with
+/// `best_fit` they come last, into the first rows that may have more samples.
+/// Of rows with equal room `best_fit` takes the one that has had that room for the shortest time. Without
+/// `max_samples` the number of rows does not depend on that.
+/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once,
+/// in O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory, about 16
+/// bytes per sample and 8 to 12 per row; above a capacity of 4,097 `best_fit` also has up to 264 bytes for
+/// each room that rows have. Once it has seen as many samples and rows, `pack` allocates nothing.
+/// Errors: `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
+/// Threads: one at a time.
+/// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
+/// over whole numbers); the bits over rooms are as in van Emde Boas' trees.
+///
+///     row_packer packer({.capacity = 4096});
+///     packer.pack(lengths);
+///     for (std::size_t r = 0; r < packer.rows(); ++r)
+///       for (const std::uint32_t sample : packer.items(r)) load(sample);
+class row_packer {
+ public:
+  explicit row_packer(row_limits limits);
+
+  /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
+  void pack(std::span<const std::uint32_t> lengths);
+
+  [[nodiscard]] const row_limits& limits() const noexcept { return limits_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
+  [[nodiscard]] std::span<const std::uint32_t> items(std::size_t r) const noexcept {
+    return {items_.data() + begins_[r], begins_[r + 1] - begins_[r]};
+  }
+
+ private:
+  using lengths_view = std::span<const std::uint32_t>;
+
+  void check(lengths_view lengths) const;
+  void best_fit(lengths_view lengths);
+  void first_fit(lengths_view lengths);
+  void in_order(lengths_view lengths);
+  void sort_by_length(lengths_view lengths);
+  void put_equal(std::uint32_t length, std::size_t first, std::size_t last);
+  void put_empty(std::size_t first, std::size_t last);
+  void open_row();
+  void push(std::uint32_t room, std::uint32_t newest, std::uint32_t oldest);
+  void gather(std::size_t samples);
+
+  /// A row while it is filled. It is in the list of rows with equal room, unless it is closed.
+  struct open {
+    std::uint32_t next, samples;
+  };
+
+  row_limits limits_;
+  std::uint32_t capacity_, most_;
+  std::size_t rows_ = 0;
+  std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
+  std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort
+  std::vector<std::uint32_t> counts_;  // of the sort
+  std::vector<open> open_;
+  std::vector<std::uint32_t> tree_;  // first_fit: the most room among the rows below each node
+  detail::rows_by_room rooms_;
+  std::vector<std::uint32_t> begins_, items_;  // the result
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/row_packer.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Makes a vector at least this long; it never becomes shorter.
+template <class T>
+void at_least(std::vector<T>& v, std::size_t size) {
+  if (v.size() < size) v.resize(size);
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
+    : limits_(limits),
+      capacity_(static_cast<std::uint32_t>(limits.capacity)),
+      most_(static_cast<std::uint32_t>(
+          limits.max_samples == 0
+              ? detail::rows_by_room::none
+              : std::min<std::uint64_t>(limits.max_samples, detail::rows_by_room::none))) {
+  if (limits.capacity == 0)
+    throw error(errc::argument, {"a row with a capacity of 0 holds no sample; give it at least 1"});
+  if (limits.capacity >> 31 != 0)
+    throw error(errc::argument, {"the capacity of a row is ", limits.capacity,
+                                 ", and it is below 2^31; give the number of tokens in one sequence"});
+}
+
+PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
+  rows_ = 0;
+  check(lengths);
+  detail::at_least(begins_, 1);
+  begins_[0] = 0;
+  if (lengths.empty()) return;
+  detail::at_least(order_, lengths.size());
+  detail::at_least(items_, lengths.size());
+  if (limits_.how == packing::in_order) return in_order(lengths);
+  detail::at_least(row_of_, lengths.size());
+  if (limits_.how == packing::best_fit)
+    best_fit(lengths);
+  else
+    first_fit(lengths);
+  gather(lengths.size());
+}
+
+PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
+  if (lengths.size() >= detail::rows_by_room::none)
+    throw error(errc::argument, {"rows are packed from ", lengths.size(),
+                                 " samples, and it must be fewer than 2^32 - 1; pack them in windows"});
+  std::uint32_t longest = 0;
+  for (const std::uint32_t length : lengths) longest = std::max(longest, length);
+  if (longest <= capacity_) return;
+  const std::size_t where = static_cast<std::size_t>(
+      std::find_if(lengths.begin(), lengths.end(), [&](std::uint32_t n) { return n > capacity_; }) -
+      lengths.begin());
+  throw error(errc::argument, {"sample ", where, " has a length of ", lengths[where], ", and a row holds ",
+                               capacity_, "; truncate it, split it or leave it out"});
+}
+
+/// Sorts by counting, in as many passes as make the counters small beside the samples.
+PENSTOCK_INLINE void row_packer::sort_by_length(lengths_view lengths) {
+  const std::size_t n = lengths.size();
+  std::uint32_t longest = 0, least = lengths[0];
+  for (const std::uint32_t length : lengths) {
+    longest = std::max(longest, length);
+    least = std::min(least, length);
+  }
+  const int bits = static_cast<int>(std::bit_width(longest - least));
+  const int widest = std::clamp(static_cast<int>(std::bit_width(n)), 8, 13);
+  const int passes = std::max(1, (bits + widest - 1) / widest),
+            each = std::max(1, (bits + passes - 1) / passes);
+  const std::size_t values = std::size_t{1} << each;
+  const std::uint32_t mask = static_cast<std::uint32_t>(values - 1);
+  detail::at_least(counts_, values);
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto key = [&](std::uint32_t sample) {
+      return (longest - lengths[sample]) >> (pass * each) & mask;
+    };
+    std::fill_n(counts_.begin(), values, 0u);
+    for (std::uint32_t i = 0; i < n; ++i) ++counts_[key(i)];
+    std::uint32_t before = 0;
+    for (std::size_t k = 0; k < values; ++k) before += std::exchange(counts_[k], before);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t sample = pass == 0 ? i : order_[i];
+      row_of_[counts_[key(sample)]++] = sample;
+    }
+    order_.swap(row_of_);
+  }
+}
+
+PENSTOCK_INLINE void row_packer::best_fit(lengths_view lengths) {
+  sort_by_length(lengths);
+  rooms_.reset(std::max(1u, capacity_ - 1));
+  const std::size_t n = lengths.size();
+  for (std::size_t first = 0; first < n;) {
+    const std::uint32_t length = lengths[order_[first]];
+    if (length == 0) return put_empty(first, n);
+    std::size_t last = first + 1;
+    while (last < n && lengths[order_[last]] == length) ++last;
+    put_equal(length, first, last);
+    first = last;
+  }
+}
+
+/// Puts samples of one length, of which as many go into a row as fit: no row has less room and fits one.
+PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t first, std::size_t last) {
+  constexpr std::uint32_t none = detail::rows_by_room::none;
+  while (first != last) {
+    const std::uint32_t found = rooms_.least(length), room = found == none ? capacity_ : found;
+    const std::uint32_t each = room - length < length ? 1 : room / length, left = room - each * length;
+    std::uint32_t row = found == none ? none : rooms_.first(found);
+    std::uint32_t newest = none, oldest = none;  // those that are left with `left`
+    do {
+      if (found == none) {
+        row = static_cast<std::uint32_t>(rows_);
+        open_row();
+      }
+      open& filled = open_[row];
+      const std::uint32_t next = filled.next;
+      const std::uint32_t put = static_cast<std::uint32_t>(
+          std::min<std::size_t>(std::min(each, most_ - filled.samples), last - first));
+      std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
+      first += put;
+      filled.samples += put;
+      if (filled.samples != most_) {
+        if (put == each) {
+          filled.next = newest;
+          newest = row;
+          if (oldest == none) oldest = row;
+        } else {
+          push(room - put * length, row, row);
+        }
+      }
+      row = next;
+    } while (first != last && (found == none || row != none));
+    if (found != none) {
+      if (row == none)
+        rooms_.remove(found);
+      else
+        rooms_.first(found) = row;
+    }
+    if (newest != none && left != 0) push(left, newest, oldest);
+  }
+}
+
+/// Puts samples of length 0, which every row has room for.
+PENSTOCK_INLINE void row_packer::put_empty(std::size_t first, std::size_t last) {
+  for (std::uint32_t row = 0; first != last; ++row) {
+    if (row == rows_) open_row();
+    const std::size_t put = std::min<std::size_t>(most_ - open_[row].samples, last - first);
+    std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
+    open_[row].samples += static_cast<std::uint32_t>(put);
+    first += put;
+  }
+}
+
+PENSTOCK_INLINE void row_packer::open_row() {
+  detail::at_least(open_, ++rows_);
+  open_[rows_ - 1] = {detail::rows_by_room::none, 0};
+}
+
+/// Adds rows with this room, linked from the newest to the oldest, to the list.
+PENSTOCK_INLINE void row_packer::push(std::uint32_t room, std::uint32_t newest, std::uint32_t oldest) {
+  std::uint32_t& first = rooms_.make(room);
+  open_[oldest].next = first;
+  first = newest;
+}
+
+PENSTOCK_INLINE void row_packer::first_fit(lengths_view lengths) {
+  // The leaves are the rows, with one more than their room, and 0 for those that are closed. Rows that are
+  // not open yet have all of the capacity, so the first row that fits may be a new one.
+  const std::size_t n = lengths.size(), leaves = std::bit_ceil(n);
+  detail::at_least(tree_, 2 * leaves);
+  std::fill_n(tree_.begin(), 2 * leaves, capacity_ + 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::size_t node = 1;
+    while (node < leaves) node = 2 * node + (tree_[2 * node] <= lengths[i] ? 1 : 0);
+    const std::uint32_t row = static_cast<std::uint32_t>(node - leaves);
+    if (row == rows_) open_row();
+    order_[i] = static_cast<std::uint32_t>(i);
+    row_of_[i] = row;
+    tree_[node] = ++open_[row].samples == most_ ? 0 : tree_[node] - lengths[i];
+    for (node /= 2; node != 0; node /= 2) {
+      const std::uint32_t room = std::max(tree_[2 * node], tree_[2 * node + 1]);
+      if (std::exchange(tree_[node], room) == room) break;
+    }
+  }
+}
+
+PENSTOCK_INLINE void row_packer::in_order(lengths_view lengths) {
+  std::iota(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(lengths.size()), 0u);
+  std::uint32_t room = 0, more = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (rows_ == 0 || lengths[i] > room || more == 0) {
+      detail::at_least(begins_, ++rows_ + 1);
+      begins_[rows_ - 1] = static_cast<std::uint32_t>(i);
+      room = capacity_;
+      more = most_;
+    }
+    room -= lengths[i];
+    --more;
+  }
+  begins_[rows_] = static_cast<std::uint32_t>(lengths.size());
+}
+
+/// The samples by row, in the order in which they were put.
+PENSTOCK_INLINE void row_packer::gather(std::size_t samples) {
+  detail::at_least(begins_, rows_ + 1);
+  std::uint32_t before = 0;
+  for (std::size_t r = 0; r < rows_; ++r) {
+    begins_[r + 1] = before;  // moves to the row's end while samples are written
+    before += open_[r].samples;
+  }
+  for (std::size_t i = 0; i < samples; ++i) items_[begins_[row_of_[i] + 1]++] = order_[i];
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/packing.hpp
+
+namespace penstock::inline v0_1 {
+
+// GCC 12 takes a scoped enumerator for one that shadows `split`.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+/// What becomes of samples that are longer than a row.
+enum class overlong : std::uint8_t {
+  refuse,    ///< an error that names the first one
+  truncate,  ///< they lose what does not fit
+  split,     ///< they become pieces, which go to rows like other samples
+  drop       ///< they are left out
+};
+#pragma GCC diagnostic pop
+
+[[nodiscard]] constexpr std::string_view to_string(overlong what) noexcept {
+  constexpr std::string_view names[] = {"refuse", "truncate", "split", "drop"};
+  return names[static_cast<std::size_t>(what)];
+}
+[[nodiscard]] constexpr std::string_view to_string(packing how) noexcept {
+  constexpr std::string_view names[] = {"best_fit", "first_fit", "in_order"};
+  return names[static_cast<std::size_t>(how)];
+}
+
+/// The options of `pack`.
+struct pack_options {
+  packing how = packing::best_fit;
+  penstock::overlong overlong = penstock::overlong::refuse;
+  /// Samples that are packed together: so many positions of the epoch, one after another.
+  std::uint64_t window = 10'000;
+  /// Each sample is padded to a multiple of it: 2 x the size of context parallelism, or what kernels want.
+  std::uint64_t align = 1;
+  /// Samples in a row, at most; 0: any number.
+  std::uint64_t max_samples = 0;
+  /// The value in padding.
+  std::int64_t pad = 0;
+};
+
+namespace detail {
+
+/// The length of a row, which may change as a run goes on.
+struct row_length {
+  std::uint64_t fixed = 0;
+  std::uint64_t (*at)(const void*, position) = nullptr;  // null: fixed
+  std::shared_ptr<const void> function;
+
+  [[nodiscard]] bool changes() const noexcept { return at != nullptr; }
+  [[nodiscard]] std::uint64_t operator()(position step) const {
+    return at == nullptr ? fixed : at(function.get(), step);
+  }
+};
+
+}  // namespace detail
+
+/// The rows of a step, and how ranks divide them.
+struct row_batches {
+  std::uint64_t size = 1;
+  bool global = false;  ///< `size` counts the rows of all ranks together
+  tail at_end = tail::keep;
+  std::optional<work_weights> dealt_by{};
+
+  [[nodiscard]] std::uint64_t of_all(std::uint64_t ranks) const noexcept {
+    return global ? size : size * ranks;
+  }
+};
+
+/// What a plan tells its `packed_cut`.
+struct packed_facts {
+  detail::row_length capacity;
+  pack_options options;
+  row_batches rows;
+  std::string lengths;                  ///< names the lengths of samples, for errors
+  std::uint32_t slices = 1, slice = 0;  ///< of `context_parallel`
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/packed_windows.hpp
+
+/// The windows of an epoch whose samples are packed into rows, and the steps of those rows.
+namespace penstock::inline v0_1::detail {
+
+/// The samples at some positions, and their lengths.
+struct packed_lengths {
+  std::vector<std::uint64_t> samples, lengths;
+};
+
+/// Where lengths come from: called about once per window.
+struct packed_source {
+  std::shared_ptr<const void> self;
+  /// For the positions [first, end) of an epoch. If a length cannot be had, throws, and `into.lengths` has
+  /// those before it.
+  void (*read)(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
+               packed_lengths& into) = nullptr;
+  std::uint64_t positions = 0;
+};
+
+/// A sample in a row, or a piece of one.
+struct packed_piece {
+  std::uint32_t place = 0;   // its position in the window
+  std::uint32_t length = 0;  // without padding
+  std::uint64_t first = 0;   // its first token in the sample
+};
+
+/// The rows of a window.
+struct packed_window {
+  std::vector<std::uint64_t> lengths;  // of the samples at its positions
+  std::vector<packed_piece> pieces;    // row after row
+  std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
+};
+
+/// The rows of an epoch: those before each window, and at last those of all.
+struct packed_table {
+  struct mark {
+    std::uint64_t rows = 0, pieces = 0, capacity = 0;
+  };
+  std::vector<mark> marks;
+  std::optional<costly_sample> too_long;  // the rows end before its window
+  std::exception_ptr failure;             // thrown by the length of a sample; the rows end before its window
+
+  [[nodiscard]] std::uint64_t rows() const noexcept { return marks.back().rows; }
+  [[nodiscard]] bool fails() const noexcept { return too_long || failure; }
+  /// The window of a row.
+  [[nodiscard]] std::size_t window_of(std::uint64_t row) const noexcept;
+};
+
+/// Packs the windows of epochs. Thread-safe.
+class packed_windows {
+ public:
+  /// Throws `error(errc::argument)` for options that no row can have.
+  packed_windows(packed_source from, packed_facts facts, std::uint64_t seed);
+
+  /// The rows of an epoch, from one pass over it; `of_all` is the number of rows in a step.
+  [[nodiscard]] std::shared_ptr<const packed_table> table(std::uint64_t epoch, std::uint64_t of_all,
+                                                          const std::atomic<bool>* stop) const;
+  /// One window. The last few are kept.
+  [[nodiscard]] std::shared_ptr<const packed_window> window(std::uint64_t epoch, std::uint64_t number,
+                                                            std::uint64_t capacity) const;
+  /// About so many samples are in so many rows.
+  [[nodiscard]] std::uint64_t usual_samples(std::uint64_t rows) const;
+
+  [[nodiscard]] const packed_facts& facts() const noexcept { return facts_; }
+  /// The position with which a window begins.
+  [[nodiscard]] std::uint64_t first_of(std::uint64_t window) const noexcept {
+    return window * facts_.options.window;
+  }
+  /// Places of a piece in its row.
+  [[nodiscard]] std::uint32_t padded(std::uint32_t length) const noexcept {
+    const auto align = static_cast<std::uint32_t>(facts_.options.align);
+    return (length + align - 1) / align * align;
+  }
+
+ private:
+  class builder;
+  struct kept {
+    std::uint64_t epoch = 0, number = 0, capacity = 0;
+    std::shared_ptr<const packed_window> made;
+  };
+  struct cache {
+    std::mutex guard;
+    std::array<kept, 8> windows;  // the last ones, in turn
+    std::size_t next = 0;
+    std::vector<std::pair<std::uint64_t, epoch_tables<packed_table>>> tables;  // by rows of a step
+  };
+
+  [[nodiscard]] packed_table passed(std::uint64_t epoch, std::uint64_t of_all,
+                                    const std::atomic<bool>* stop) const;
+  [[nodiscard]] std::uint64_t capacity_at(position step) const;
+  void check_capacity(std::uint64_t capacity) const;
+
+  packed_source from_;
+  packed_facts facts_;
+  std::uint64_t seed_;
+  std::unique_ptr<cache> cache_;
+};
+
+/// An `epoch_cut` of packed rows, for one rank.
+class packed_epoch {
+ public:
+  packed_epoch(std::shared_ptr<const packed_windows> windows, std::shared_ptr<const packed_table> table,
+               std::uint64_t epoch, const row_batches& batches, std::uint64_t world, std::uint64_t rank);
+
+  [[nodiscard]] std::uint64_t steps() const noexcept;
+  /// Samples in the steps before a step; each piece of a split one counts.
+  [[nodiscard]] std::uint64_t before(std::uint64_t step) const;
+  [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return before(step + 1) - before(step); }
+  [[nodiscard]] step_view at(std::uint64_t step) const;
+  void list(std::uint64_t step, std::vector<std::uint64_t>& into) const;
+  void pack(std::uint64_t step, packed_step& into) const;
+  void check() const {
+    if (table_->fails()) refuse();
+  }
+  /// Rows are the same on any number of ranks, and each has a sample.
+  [[nodiscard]] static constexpr bool elastic() noexcept { return true; }
+
+ private:
+  struct rank_step {
+    std::vector<std::uint64_t> positions;
+    packed_step rows;
+  };
+  struct cache {
+    std::mutex guard;
+    // the last ones, in turn
+    std::array<std::pair<std::uint64_t, std::shared_ptr<const rank_step>>, 4> steps;
+    std::size_t next = 0;
+  };
+
+  /// Rows of a step, over all ranks.
+  [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
+  [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
+  [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
+  /// Calls `f(window, its number, row in it)` for a row.
+  template <class F>
+  void with_row(std::uint64_t row, const F& f) const;
+  [[nodiscard]] std::uint64_t work_of(std::uint64_t row) const;
+  [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;
+  [[noreturn, gnu::cold]] void refuse() const;
+
+  std::shared_ptr<const packed_windows> windows_;
+  std::shared_ptr<const packed_table> table_;
+  std::uint64_t epoch_;
+  cut rows_;  // of rows, not of positions
+  std::optional<work_weights> dealt_by_;
+  std::shared_ptr<cache> cache_{new cache()};
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/packed_windows.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::size_t packed_table::window_of(std::uint64_t row) const noexcept {
+  const auto after = std::upper_bound(marks.begin(), marks.end(), row,
+                                      [](std::uint64_t r, const mark& one) { return r < one.rows; });
+  return static_cast<std::size_t>(after - marks.begin()) - 1;
+}
+
+/// Packs one window after another, and keeps its memory.
+class packed_windows::builder {
+ public:
+  explicit builder(const packed_windows& of) : of_(of), options_(of.facts_.options) {}
+
+  /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
+  [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
+    const std::uint64_t first = of_.first_of(number);
+    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
+                   read_);
+    pieces_.clear();
+    padded_.clear();
+    for (std::size_t i = 0; i < read_.lengths.size(); ++i)
+      if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
+        too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
+        return false;
+      }
+    if (!packer_ || packer_capacity_ != capacity) {
+      packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
+      packer_capacity_ = capacity;
+    }
+    packer_->pack(padded_);
+    return true;
+  }
+  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
+  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+  /// The window that was packed last, its rows in the order of the epoch.
+  [[nodiscard]] packed_window window(std::uint64_t key) const {
+    packed_window made;
+    made.lengths = read_.lengths;
+    made.pieces.reserve(pieces_.size());
+    made.ends.reserve(rows() + 1);
+    made.ends.push_back(0);
+    const permutation mixed(rows(), key);
+    for (std::size_t row = 0; row < rows(); ++row) {
+      const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
+      for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
+      made.ends.push_back(made.pieces.size());
+    }
+    return made;
+  }
+
+  costly_sample too_long;
+
+ private:
+  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
+
+  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
+    if (length <= capacity || options_.overlong == overlong::truncate) {
+      put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
+    } else if (options_.overlong == overlong::split) {
+      if (length / capacity > max_pieces - pieces_.size()) return false;
+      for (std::uint64_t at = 0; at < length; at += capacity)
+        put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
+    } else if (options_.overlong == overlong::refuse) {
+      return false;
+    }
+    return true;
+  }
+  void put(const packed_piece& piece) {
+    pieces_.push_back(piece);
+    padded_.push_back(of_.padded(piece.length) / static_cast<std::uint32_t>(options_.align));
+  }
+
+  const packed_windows& of_;
+  const pack_options& options_;
+  packed_lengths read_;
+  std::vector<packed_piece> pieces_;
+  std::vector<std::uint32_t> padded_;  // lengths for the packer, in units of `align`
+  std::optional<row_packer> packer_;
+  std::uint64_t packer_capacity_ = 0;
+};
+
+PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts facts, std::uint64_t seed)
+    : from_(std::move(from)), facts_(std::move(facts)), seed_(seed), cache_(new cache()) {
+  const auto refuse = [](std::initializer_list<piece> why) {
+    throw error(errc::argument, why).in_stage("pack");
+  };
+  const pack_options& o = facts_.options;
+  if (o.window == 0 || o.window >> 28 != 0)
+    refuse({"pack puts 1 to 2^28 samples together, and .window is ", o.window});
+  if (o.align == 0 || o.align >> 31 != 0) refuse({".align of pack is at least 1, not ", o.align});
+  if (facts_.slices > 1 && o.align % (2 * std::uint64_t{facts_.slices}) != 0)
+    refuse({"context_parallel cuts each sample into 2 x ", facts_.slices,
+            " equal chunks; write .align = ", 2 * std::uint64_t{facts_.slices}, " in pack"});
+  if (from_.positions >> 40 != 0)
+    refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
+            " positions; write repeat(n) or take(n) before it"});
+  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
+}
+
+PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
+  const auto refuse = [](std::initializer_list<piece> why) {
+    throw error(errc::argument, why).in_stage("pack");
+  };
+  if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
+  if (capacity >> 31 != 0)
+    refuse({"a row of pack has fewer than 2^31 tokens, and ", capacity, " are asked for"});
+  if (capacity % (2 * std::uint64_t{facts_.slices}) != 0 && facts_.slices != 1)
+    refuse({"a row of ", capacity, " tokens cannot be cut into 2 x ", facts_.slices,
+            " equal chunks for context_parallel; give pack a capacity that can"});
+  if (capacity % facts_.options.align != 0)
+    refuse({"a row of ", capacity, " tokens is no multiple of .align, ", facts_.options.align,
+            "; give pack a capacity that is"});
+}
+
+PENSTOCK_INLINE std::uint64_t packed_windows::capacity_at(position step) const {
+  const std::uint64_t capacity = facts_.capacity(step);
+  if (facts_.capacity.changes()) check_capacity(capacity);
+  return capacity;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_table> packed_windows::table(
+    std::uint64_t epoch, std::uint64_t of_all, const std::atomic<bool>* stop) const {
+  const std::uint64_t key = facts_.capacity.changes() ? of_all : 0;  // otherwise rows do not depend on steps
+  epoch_tables<packed_table> tables;
+  {
+    const std::lock_guard lock(cache_->guard);
+    auto& all = cache_->tables;
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
+    if (found == all.end()) found = all.insert(all.end(), {key, epoch_tables<packed_table>()});
+    tables = found->second;
+  }
+  return tables.get(epoch, [&] { return passed(epoch, of_all, stop); });
+}
+
+PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::uint64_t of_all,
+                                                    const std::atomic<bool>* stop) const {
+  const std::uint64_t windows = (from_.positions + facts_.options.window - 1) / facts_.options.window;
+  packed_table made;
+  made.marks.reserve(to_size(windows) + 1);
+  packed_table::mark before;
+  builder one(*this);
+  for (std::uint64_t w = 0; w < windows; ++w) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw pass_stopped{};
+    before.capacity = capacity_at({epoch, before.rows / std::max<std::uint64_t>(1, of_all)});
+    made.marks.push_back(before);
+    try {
+      if (!one.pack(epoch, w, before.capacity)) {
+        made.too_long = one.too_long;
+        return made;
+      }
+    } catch (...) {  // the run reports it in its step
+      made.failure = std::current_exception();
+      return made;
+    }
+    before.rows += one.rows();
+    before.pieces += one.pieces();
+  }
+  made.marks.push_back(before);
+  return made;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std::uint64_t epoch,
+                                                                            std::uint64_t number,
+                                                                            std::uint64_t capacity) const {
+  {
+    const std::lock_guard lock(cache_->guard);
+    for (const kept& one : cache_->windows)
+      if (one.made && one.epoch == epoch && one.number == number && one.capacity == capacity) return one.made;
+  }
+  builder one(*this);
+  if (!one.pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
+  std::shared_ptr<const packed_window> made(
+      new packed_window(one.window(rng(seed_, epoch, number, 0x7061636b)())));
+  const std::lock_guard lock(cache_->guard);
+  cache_->windows[cache_->next++ % cache_->windows.size()] = {epoch, number, capacity, made};
+  return made;
+}
+
+PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) const {
+  const std::uint64_t n = from_.positions, capacity = facts_.capacity(position{});
+  if (n == 0) return 1;
+  packed_lengths some;
+  try {
+    from_.read(from_.self.get(), 0, 0, std::min<std::uint64_t>(n, 64), some);
+  } catch (...) {  // the pass over the epoch reports it
+  }
+  double sum = 0;
+  for (const std::uint64_t length : some.lengths) sum += static_cast<double>(std::min(length, capacity));
+  const double average = some.lengths.empty() ? 1 : sum / static_cast<double>(some.lengths.size());
+  const double samples = static_cast<double>(rows) * static_cast<double>(capacity) / std::max(average, 1.0);
+  const std::uint64_t maximum = std::min<std::uint64_t>(n, 65'536);
+  return samples >= static_cast<double>(maximum)
+             ? maximum
+             : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(samples));
+}
+
+PENSTOCK_INLINE packed_epoch::packed_epoch(std::shared_ptr<const packed_windows> windows,
+                                           std::shared_ptr<const packed_table> table, std::uint64_t epoch,
+                                           const row_batches& batches, std::uint64_t world,
+                                           std::uint64_t rank)
+    : windows_(std::move(windows)),
+      table_(std::move(table)),
+      epoch_(epoch),
+      rows_{.size = table_->rows(),
+            .global = batches.of_all(world),
+            .world = world,
+            .rank = rank,
+            .policy = batches.at_end},
+      dealt_by_(batches.dealt_by) {}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::steps() const noexcept {
+  const bool part = table_->fails() || (rows_.policy != tail::drop && rows_.size % rows_.global != 0);
+  return rows_.size / rows_.global + (part ? 1 : 0);
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::first_row(std::uint64_t step) const noexcept {
+  return std::min(std::min(step, steps()) * rows_.global,
+                  rows_.policy == tail::drop ? rows_.size / rows_.global * rows_.global : rows_.size);
+}
+
+template <class F>
+void packed_epoch::with_row(std::uint64_t row, const F& f) const {
+  const std::size_t w = table_->window_of(row);
+  const packed_table::mark& mark = table_->marks[w];
+  f(*windows_->window(epoch_, w, mark.capacity), w, to_size(row - mark.rows));
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
+  const std::uint64_t row = first_row(step);
+  const std::size_t w = table_->window_of(row);
+  const packed_table::mark& mark = table_->marks[w];
+  if (row == mark.rows) return mark.pieces;
+  return mark.pieces + windows_->window(epoch_, w, mark.capacity)->ends[to_size(row - mark.rows)];
+}
+
+PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
+  if (table_->fails() && step == rows_.size / rows_.global) refuse();
+  return {0, mine(step)->positions.size()};
+}
+
+PENSTOCK_INLINE void packed_epoch::list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
+  const auto there = mine(step);
+  into.insert(into.end(), there->positions.begin(), there->positions.end());
+}
+
+PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) const {
+  const auto there = mine(step);
+  into.documents.assign(there->rows.documents.begin(), there->rows.documents.end());
+  into.rows = there->rows.rows;
+  into.capacity = there->rows.capacity;
+  const packed_facts& facts = windows_->facts();
+  into.slices = facts.slices;
+  into.slice = facts.slice;
+  into.pad = facts.options.pad;
+  into.lengths = &facts.lengths;
+}
+
+PENSTOCK_INLINE std::uint64_t packed_epoch::work_of(std::uint64_t row) const {
+  std::uint64_t sum = 0;
+  with_row(row, [&](const packed_window& window, std::size_t, std::size_t r) {
+    for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i)
+      sum = work_weights::plus(sum, dealt_by_->of(window.pieces[i].length));
+  });
+  return sum;
+}
+
+/// This rank's rows of a step, dealt by work.
+PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
+                                                               std::uint64_t count) const {
+  std::vector<std::uint64_t> work;
+  for (std::uint64_t i = 0; i < count; ++i) work.push_back(work_of(first + i));
+  equal_work dealer;
+  dealer.deal({work.data(), work.size()}, to_size(rows_.world));
+  std::vector<std::uint64_t> mine;
+  for (const std::uint32_t i : dealer.rows(to_size(rows_.rank))) mine.push_back(first + i);
+  return mine;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::made(std::uint64_t step) const {
+  std::shared_ptr<rank_step> made(new rank_step());
+  const std::uint64_t first = first_row(step), count = first_row(step + 1) - first;
+  const step_view view = rows_.at(step);
+  std::vector<std::uint64_t> rows;
+  if (dealt_by_) {
+    rows = dealt(first, count);
+    made->rows.rows = rows_.policy == tail::pad ? view.slots() : (count + rows_.world - 1) / rows_.world;
+  } else {
+    for (std::uint64_t i = 0; i < view.valid(); ++i) rows.push_back(view[i]);
+    made->rows.rows = view.slots();
+  }
+  // The same on all ranks, also where it changes within the step.
+  for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
+    made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    with_row(rows[r], [&](const packed_window& window, std::size_t w, std::size_t row) {
+      std::uint32_t begin = 0;
+      for (std::size_t i = window.ends[row]; i < window.ends[row + 1]; ++i) {
+        const packed_piece& piece = window.pieces[i];
+        const std::uint32_t places = windows_->padded(piece.length);
+        made->positions.push_back(windows_->first_of(w) + piece.place);
+        made->rows.documents.push_back({static_cast<std::uint32_t>(r), begin, piece.length, places,
+                                        piece.first, window.lengths[piece.place]});
+        begin += places;
+      }
+    });
+  return made;
+}
+
+PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mine(std::uint64_t step) const {
+  {
+    const std::lock_guard lock(cache_->guard);
+    for (const auto& [number, there] : cache_->steps)
+      if (there && number == step) return there;
+  }
+  auto there = made(step);
+  const std::lock_guard lock(cache_->guard);
+  cache_->steps[cache_->next++ % cache_->steps.size()] = {step, there};
+  return there;
+}
+
+PENSTOCK_INLINE void packed_epoch::refuse() const {
+  if (table_->failure) std::rethrow_exception(table_->failure);
+  const costly_sample& found = *table_->too_long;
+  throw error(errc::argument,
+              {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
+               table_->marks.back().capacity,
+               "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
+               "overlong::split or overlong::drop"})
+      .in_stage("pack")
+      .add_context(found.at);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/packed_cut.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The cut of `pack(length, capacity)`: samples in rows of at most `capacity` tokens, and steps of rows. A
+/// `step_cut`.
+///
+/// `Length` gives the length of a sample from its number in the source. Every window of consecutive positions
+/// is packed by itself, and its rows come in a random order of (seed, epoch, window), or in their own with
+/// `packing::in_order`. So row k of an epoch is the same on any number of ranks; a step has the next rows,
+/// divided evenly, or by `deal_by`.
+///
+/// The first caller that needs an epoch makes one pass over it, which keeps 24 bytes for each window; what is
+/// in the rows of a step is found by packing its windows again.
+template <class Orders, class Length>
+class packed_cut {
+  struct source {
+    Orders orders;
+    Length length_of;
+  };
+
+ public:
+  packed_cut(Orders orders, Length length, packed_facts facts, const cut_input& in)
+      : windows_(make_windows(std::move(orders), std::move(length), facts, in)),
+        rows_(facts.rows),
+        world_(in.world),
+        rank_(in.rank) {}
+
+  /// Throws `pass_stopped` if `stop` becomes true while it passes over the epoch.
+  [[nodiscard]] detail::packed_epoch bind(std::uint64_t epoch,
+                                          const std::atomic<bool>* stop = nullptr) const {
+    const std::uint64_t of_all = rows_.of_all(world_);
+    return {windows_, windows_->table(epoch, of_all, stop), epoch, rows_, world_, rank_};
+  }
+  [[nodiscard]] packed_cut on(std::uint64_t world, std::uint64_t rank) const {
+    packed_cut made = *this;
+    made.world_ = world;
+    made.rank_ = rank;
+    return made;
+  }
+  /// Estimated from the lengths of some samples.
+  [[nodiscard]] std::uint64_t usual() const {
+    return windows_->usual_samples(std::max<std::uint64_t>(1, rows_.of_all(world_) / world_));
+  }
+
+ private:
+  // Called once per window, not per sample.
+  static void read_lengths(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
+                           detail::packed_lengths& into) {
+    const source& here = *static_cast<const source*>(self);
+    typename Orders::binding bound;
+    here.orders.rebind(bound, epoch, first, end);
+    into.samples.clear();
+    into.lengths.clear();
+    for (std::uint64_t i = first; i < end; ++i) into.samples.push_back(bound(i).index);
+    for (const std::uint64_t sample : into.samples) {
+      try {
+        into.lengths.push_back(here.length_of(sample));
+      } catch (error& e) {
+        const std::uint64_t at = first + into.lengths.size();
+        e.in_part(detail::text({"the length of sample ", sample})).in_stage("pack").add_context({epoch, at});
+        throw;
+      }
+    }
+  }
+  static std::shared_ptr<detail::packed_windows> make_windows(Orders orders, Length length,
+                                                              const packed_facts& facts,
+                                                              const cut_input& in) {
+    const std::uint64_t positions = orders.size();
+    std::shared_ptr<const source> lengths(new const source{std::move(orders), std::move(length)});
+    return std::shared_ptr<detail::packed_windows>(
+        new detail::packed_windows({std::move(lengths), &read_lengths, positions}, facts, in.seed));
+  }
+
+  std::shared_ptr<detail::packed_windows> windows_;
+  row_batches rows_;
+  std::uint64_t world_, rank_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -42406,7 +44310,9 @@ namespace detail {
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
-  if constexpr (kept::shape == shape_class::fixed) {
+  if constexpr (std::is_same_v<Policy, packed_policy>) {
+    return std::type_identity<packed_view<typename kept::type>>{};
+  } else if constexpr (kept::shape == shape_class::fixed) {
     if constexpr (kept::scalar)
       return std::type_identity<std::span<typename kept::type>>{};
     else if constexpr (has_gaps<Policy>)
@@ -42677,7 +44583,8 @@ template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class.
   requires(Stage::template returns<views_in<Place>>)
 struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
-                light_tuple<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+                light_tuple<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {
+};
 
 template <class Plan, class Stages = typename Plan::stages_type>
 struct way_of_batches;
@@ -42919,9 +44826,9 @@ struct device_layout<Plan, light_tuple<Stages...>> {
       return I;
   }();
   template <std::size_t I>
-  using made = typename made_on_device<
-      column_of_block<columns, I>,
-      typename connected_operations<typename type_at<stage_of<I>, light_tuple<Stages...>>::operations>::type>::type;
+  using made = typename made_on_device<column_of_block<columns, I>,
+                                       typename connected_operations<typename type_at<
+                                           stage_of<I>, light_tuple<Stages...>>::operations>::type>::type;
 };
 
 /// The number of each `on_device` stage among the random stages: value stages count before it, as they do
@@ -42998,8 +44905,9 @@ class device_works<Plan, light_tuple<First, Rest...>> {
   template <class... Done, class Stage, class... More>
   static auto connect_all(light_tuple<Done...> done, int device, const Stage& stage, const More&... more) {
     if constexpr (part_of_kind<Stage, device_map_tag>)
-      return connect_all(detail::join(std::move(done), detail::make_light_tuple(connect_one(stage.all, device))),
-                         device, more...);
+      return connect_all(
+          detail::join(std::move(done), detail::make_light_tuple(connect_one(stage.all, device))), device,
+          more...);
     else
       return connect_all(std::move(done), device, more...);
   }
@@ -53252,8 +55160,8 @@ struct stored_numbers {
 
 /// Makes the source of the first type of the list for which `is` holds, as one of those of all types.
 template <class... Ts, class Is, class Make>
-[[nodiscard]] auto source_of_type(std::type_identity<light_tuple<Ts...>>, const stored_numbers& stored, const Is& is,
-                                  const Make& make) {
+[[nodiscard]] auto source_of_type(std::type_identity<light_tuple<Ts...>>, const stored_numbers& stored,
+                                  const Is& is, const Make& make) {
   std::optional<std::variant<decltype(make.template operator()<Ts>())...>> made;
   const bool found =
       ((is.template operator()<Ts>() && (made.emplace(make.template operator()<Ts>()), true)) || ...);
@@ -59296,8 +61204,9 @@ struct lines_format {
 };
 
 /// The formats that need the standard library alone.
-using core_formats = light_tuple<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
-                          npz_rows_format<>, idx_format<>, tokens_format<>, directory_format, lines_format>;
+using core_formats =
+    light_tuple<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>, npz_rows_format<>,
+                idx_format<>, tokens_format<>, directory_format, lines_format>;
 
 }  // namespace penstock::inline v0_1
 
@@ -60401,8 +62310,9 @@ using wrong_options =
 /// follow.
 template <class... Ts>
 struct wrong_mix
-    : first_mistake<typename wrong_join_of_packs<light_tuple<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
-                    wrong_options<Ts...>> {};
+    : first_mistake<
+          typename wrong_join_of_packs<light_tuple<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
+          wrong_options<Ts...>> {};
 template <class Source, class... Options>
 struct wrong_list_mix
     : first_mistake<
@@ -62019,7 +63929,8 @@ struct record_of_packs<light_tuple<Fields...>> {
   static constexpr bool differ = names_differ<Fields...>();
 };
 template <class... As, class... Bs, class... Rest>
-struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...> : record_of_packs<light_tuple<As..., Bs...>, Rest...> {};
+struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...>
+    : record_of_packs<light_tuple<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
@@ -62038,7 +63949,8 @@ struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...> : record
 template <class Names, class... Elements>
 struct zipped_record;
 template <class... Elements>
-struct zipped_record<light_tuple<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+struct zipped_record<light_tuple<>, Elements...>
+    : record_of_packs<typename zipped_fields<Elements>::type...> {
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) {
@@ -62523,10 +64435,14 @@ template <class... Policies>
 struct collating {
   template <class Name>
   using policy = typename policy_for<Name, Policies...>::type;
+  /// Whether a policy was chosen for a field, by name or for all.
+  template <class Name>
+  static constexpr bool chosen = is_chosen<Name, Policies...>;
 
   template <class Context>
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
+    using collated = typename batch_behind<collating, typename Context::columns>::type;
     constexpr bool fields_found = (finds_its_field<Policies, element> && ...);
     if constexpr (Context::facts.copied)
       return mistakes::batch_after_copy{};
@@ -62534,10 +64450,10 @@ struct collating {
       return mistakes::two_batches{};
     else if constexpr (any_record<element> && !fields_found)
       return mistakes::no_such_field{};
-    else if constexpr (!fields_found && is_right<decltype(diagnose_element<element>())>)
+    else if constexpr (!fields_found && is_right<decltype(diagnose_element<collated, element>())>)
       return mistakes::no_such_field{};
     else
-      return diagnose_element<element>();
+      return diagnose_element<collated, element>();
   }
 
  private:
@@ -62545,40 +64461,42 @@ struct collating {
   template <class Name>
   static constexpr bool given =
       std::is_void_v<Name> || !std::is_void_v<typename own_policy<Name, Policies...>::type>;
-  template <class Name, class V>
+  template <class Collated, class Name, class V>
   static consteval auto diagnose_field() {
+    using how = typename Collated::template policy<Name>;
     constexpr shape_class shape = shape_class_of<V>;
     if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
       return mistakes::open_sample_in_batch{};
     else if constexpr (shape == shape_class::none)
       return mistakes::not_batchable{};
-    else if constexpr (shape == shape_class::discovered && stacks<policy<Name>>)
+    else if constexpr (shape == shape_class::discovered && stacks<how>)
       return mistakes::discovered_without_collate{};
     else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
       return mistakes::eight_lengths{};
-    else if constexpr (pads_all<policy<Name>> && value_rank<V> == 0 && given<Name>)
+    else if constexpr (pads_all<how> && value_rank<V> == 0 && given<Name>)
       return mistakes::padded_scalar{};
-    else if constexpr (shape != shape_class::fixed && !fill_fits<policy<Name>, typename stored<V>::type>)
+    else if constexpr (shape != shape_class::fixed && !fill_fits<how, typename stored<V>::type>)
       return mistakes::fill_of_other_type{};
-    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>) && has_gaps<policy<Name>>)
+    else if constexpr (!takes_rank<how>(value_rank<V>) && has_gaps<how>)
       return mistakes::pitched_scalar{};
-    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>))
+    else if constexpr (!takes_rank<how>(value_rank<V>))
       return mistakes::channels_first_of_other{};
     else
       return mistakes::none{};
   }
-  template <class V>
+  template <class Collated, class V>
   static consteval auto diagnose_element() {
-    return diagnose_field<void, V>();
+    return diagnose_field<Collated, void, V>();
   }
-  template <any_record R>
+  template <class Collated, any_record R>
   static consteval auto diagnose_element() {
-    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
+    return diagnose_fields<Collated, R>(std::make_index_sequence<R::size>{});
   }
-  template <class R, std::size_t... Is>
+  template <class Collated, class R, std::size_t... Is>
   static consteval auto diagnose_fields(std::index_sequence<Is...>) {
-    return typename first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
-                                                          std::tuple_element_t<Is, R>>())...>::type{};
+    return
+        typename first_mistake<decltype(diagnose_field<Collated, typename R::template field_at<Is>::name_type,
+                                                       std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 
@@ -62968,6 +64886,133 @@ struct cells_stage {
 };
 
 [[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/context_parallel.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct context_parallel_without_pack : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: context_parallel takes a part of each sample in the rows of pack, and there are "
+        "none here; write light_tuple<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
+  }
+};
+
+}  // namespace mistakes
+
+/// Which part of each sample is here; made by `context_parallel`.
+struct context_parallel_stage {
+  using penstock_part = row_tag;
+  static constexpr std::string_view stage_name = "context_parallel";
+
+  std::uint32_t size = 1, rank = 0;
+
+  void take_part(packed_facts& facts) const {
+    facts.slices = size;
+    facts.slice = rank;
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"context_parallel(", size, ", ", rank, ")"});
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (!Context::facts.packed || Context::facts.batched)
+      return mistakes::context_parallel_without_pack{};
+    else
+      return mistakes::none{};
+  }
+};
+
+/// Gives this process its part of each row, where a row is divided among `size` processes: of every sample,
+/// whose places are cut into 2 `size` equal chunks, chunk `rank` and chunk 2 `size` - 1 - `rank`, so that
+/// causal attention is equal work on all of them. `pack<"tokens">(length, 4096, {.align = 2 * size}) |
+/// context_parallel(size, rank) | batch(8)`.
+///
+/// Out: rows of capacity / `size` tokens. `position_ids()` are those in the samples, `labels()` the next
+/// tokens even at the end of a chunk, `cu_seqlens()` those of the parts, and `get<"tokens">(b).whole()` has
+/// those of the whole rows. All `size` processes have the same `shard(rank, world)`.
+/// Kind: row. Keeps all five guarantees. Costs what is copied: samples are read whole.
+/// Throws `error(errc::argument)` for a rank that is not below size, and, when the plan is opened, for an
+/// `.align` or a capacity of `pack` that cannot be cut.
+/// Source: Megatron-LM, megatron/core/utils.py, get_batch_on_this_cp_rank; Transformer Engine,
+/// thd_get_partitioned_indices.
+///
+///     auto loader = texts | shard(rank, world_size) | pack<"tokens">(length, 4096, {.align = 8}) |
+///                   context_parallel(4, 1) | batch(8);
+[[nodiscard]] inline context_parallel_stage context_parallel(any_count size, any_count rank) {
+  const std::uint64_t of = size.of("context_parallel"), which = rank.of("context_parallel");
+  if (of == 0 || of > 65'536 || which >= of)
+    throw error(errc::argument, {"context_parallel(", of, ", ", which,
+                                 ") is no part of a row; ranks are below the size, which is 1 to 65,536"})
+        .in_stage("context_parallel");
+  return {static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(which)};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/deal_by.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct deal_by_without_pack : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: deal_by deals the rows of pack to ranks, and there are none here; write "
+                  "light_tuple<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
+  }
+};
+struct deal_by_after_batch : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: deal_by decides which rows a rank's batch has; write it between pack and batch");
+  }
+};
+
+}  // namespace mistakes
+
+/// Which rank gets which rows of a step; made by `deal_by`.
+struct deal_by_stage {
+  using penstock_part = row_tag;
+  static constexpr std::string_view stage_name = "deal_by";
+
+  work_weights work;
+
+  void take_part(packed_facts& facts) const { facts.rows.dealt_by = work; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"deal_by(", work.linear, " n + ", work.quadratic, " n^2)"});
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::deal_by_after_batch{};
+    else if constexpr (!Context::facts.packed)
+      return mistakes::deal_by_without_pack{};
+    else
+      return mistakes::none{};
+  }
+};
+
+/// Deals the rows of each step so that ranks have equal work: `pack<"tokens">(length, 4096) | deal_by() |
+/// batch(8)`.
+///
+/// The work of a document of n tokens is `linear` n + `quadratic` n^2, since attention is within documents;
+/// see `work_weights`. Every rank gets equally many rows of the step, chosen so that the largest sum of work
+/// is as small as can be had quickly. All ranks compute the same; nothing is sent. The rows of a step stay
+/// the same. A last step whose rows are fewer than the ranks' shares gives every rank equally many, and some
+/// of them a row of padding, unless it is dropped.
+/// Kind: row. Keeps all five guarantees. Cost: a sort of a step's rows, once per step on each rank.
+///
+///     auto loader = texts | shuffle | shard(rank, world_size) | pack<"tokens">(length, 4096) |
+///                   deal_by({.linear = 2048, .quadratic = 1}) | batch(8);
+[[nodiscard]] inline deal_by_stage deal_by(const work_weights& work = {}) { return {work}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -65436,7 +67481,8 @@ constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...
   }
 }
 template <class... Done, class... Run, class Op, class... Rest>
-constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run, const Op& op, const Rest&... rest) {
+constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run, const Op& op,
+                             const Rest&... rest) {
   using family = typename device_family<Op>::type;
   if constexpr (sizeof...(Run) == 0) {
     return join_families(std::move(done), make_light_tuple(op), rest...);
@@ -65459,7 +67505,8 @@ struct device_check<View, light_tuple<Op, Rest...>> {
   using type = typename connected_operation<Op>::type;
   static consteval auto find() {
     if constexpr (device_operation<type, View>)
-      return typename device_check<tensor_view<typename type::template output<View>>, light_tuple<Rest...>>::wrong{};
+      return typename device_check<tensor_view<typename type::template output<View>>,
+                                   light_tuple<Rest...>>::wrong{};
     else if constexpr (requires { typename type::template wrong_column_for<View>; })
       return typename type::template wrong_column_for<View>{};
     else
@@ -65477,7 +67524,8 @@ inline constexpr bool taken_on_device<columns_on_device<Columns, Stage>, Name> =
 template <class Ops>
 inline constexpr std::uint64_t streams_of_all = 0;
 template <class... Ops>
-inline constexpr std::uint64_t streams_of_all<light_tuple<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
+inline constexpr std::uint64_t streams_of_all<light_tuple<Ops...>> =
+    (device_streams<Ops> + ... + std::uint64_t{0});
 
 }  // namespace detail
 
@@ -65574,9 +67622,10 @@ namespace detail {
 
 template <class Name, class... Ops>
 constexpr auto make_on_device(key address, const Ops&... ops) {
-  return join_families(light_tuple<>{}, light_tuple<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
-    return on_device_stage<Name, Joined...>{make_light_tuple(joined...), address};
-  });
+  return join_families(light_tuple<>{}, light_tuple<>{}, ops...)
+      .apply([&]<class... Joined>(const Joined&... joined) {
+        return on_device_stage<Name, Joined...>{make_light_tuple(joined...), address};
+      });
 }
 /// With a `key` behind the operations, or without.
 template <class Name, class... Ops>
@@ -65602,6 +67651,233 @@ template <class Op, class... Ops>
 template <fixed_string Name, class Op, class... Ops>
 [[nodiscard]] constexpr auto on_device(const Op& op, const Ops&... more) {
   return detail::on_device_of<name_of<Name>>(op, more...);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/pack.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct pack_after_batch : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: pack makes rows of samples, which batch stacks; write light_tuple<\"tokens\">(length, "
+        "4096) | batch(n)");
+  }
+};
+struct two_packs : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: pack after pack; name all fields in one: light_tuple<\"tokens\", \"weights\">(length, "
+        "4096)");
+  }
+};
+struct pack_without_positions : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack puts the samples of an epoch into rows before they are read, and after "
+                  "filter, unbatch, shuffle_buffer or a source that is read forward it is unknown which "
+                  "samples come; choose samples with subset and mix them with shuffle");
+  }
+};
+struct pack_without_numbers : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack looks up lengths by sample number, and the numbers of mix, or of joined "
+                  "sources with orders, change from epoch to epoch; pack one source");
+  }
+};
+struct pack_of_no_sequence : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: light_tuple<\"tokens\"> puts sequences one after another, and a field that it names is "
+        "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// Whether values can stand one after another in a row.
+template <class V>
+inline constexpr bool is_sequence = [] {
+  using value = std::remove_cvref_t<V>;
+  if constexpr (shape_class_of<value> == shape_class::none)
+    return false;
+  else
+    return std::is_arithmetic_v<typename stored<value>::type> &&
+           (value_rank<value> == 1 || value_rank<value> == -1);
+}();
+template <class V>
+inline constexpr bool is_sequence_of_bytes =
+    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
+
+template <class Stage>
+concept row_stage = part_of_kind<Stage, row_tag>;
+
+}  // namespace detail
+
+/// Puts samples into rows of at most `capacity` tokens, several into each; made by `pack<"tokens">(length,
+/// capacity, options)`. `batch(n)` behind it stacks n rows.
+template <class Length, class... Names>
+struct pack_stage {
+  using penstock_part = pack_tag;
+  static constexpr std::string_view stage_name = "pack";
+
+  detail::costs<Length> length;
+  detail::row_length capacity;
+  pack_options options;
+
+  /// Whether a field's values are put into rows; void: of samples without names.
+  template <class Name>
+  static constexpr bool packs =
+      std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
+  /// How a field is collated: fields that are not in rows are ragged unless a policy was chosen for them.
+  template <class Batch, class Name>
+  using policy = std::conditional_t<
+      packs<Name>, packed_policy,
+      std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
+
+  /// The cut of a plan that has these orders and stages.
+  template <class Orders, class Stages>
+  [[nodiscard]] auto cut_of(const Orders& orders, const Stages& stages, const cut_input& in) const {
+    length.check(in);
+    packed_facts facts{capacity, options, {}, length.where()};
+    stages.apply([&](const auto&... each) { (take(facts, each, in), ...); });
+    return packed_cut<Orders, detail::costs<Length>>(orders, length, std::move(facts), in);
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string lengths = length.describe();
+    std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
+    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed});
+    return all + detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
+                               to_string(options.overlong), ")"});
+  }
+  void fingerprint(auto& h) const {
+    h.add("pack", capacity.fixed, options.how, options.overlong, options.window, options.align,
+          options.max_samples);
+    length.fingerprint(h);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (Context::facts.batched)
+      return mistakes::pack_after_batch{};
+    else if constexpr (Context::facts.packed)
+      return mistakes::two_packs{};
+    else if constexpr (Context::facts.decided || Context::facts.forward || Context::facts.cursor)
+      return mistakes::pack_without_positions{};
+    else if constexpr (Context::facts.renumbers)
+      return mistakes::pack_without_numbers{};
+    else if constexpr (sizeof...(Names) == 0 && any_record<element>)
+      return mistakes::none{};  // rows by cost alone
+    else if constexpr (sizeof...(Names) == 0)
+      return diagnose_field<element>();
+    else if constexpr (!any_record<element> || !(has_field<element, Names> && ...))
+      return mistakes::no_such_field{};
+    else
+      return typename detail::first_mistake<
+          decltype(diagnose_field<std::tuple_element_t<element::template index_of<Names>, element>>())...>::
+          type{};
+  }
+
+ private:
+  template <class V>
+  static consteval auto diagnose_field() {
+    if constexpr (detail::is_sequence<V>)
+      return mistakes::none{};
+    else
+      return mistakes::pack_of_no_sequence{};
+  }
+  template <class Stage>
+  static void take(packed_facts& facts, const Stage& stage, const cut_input& in) {
+    if constexpr (part_of_kind<Stage, batch_tag>) {
+      (void)stage.global_size(in.world);  // throws if there are too many
+      facts.rows.size = stage.size;
+      facts.rows.global = stage.global;
+      facts.rows.at_end = stage.at_end;
+    } else if constexpr (detail::row_stage<Stage>) {
+      stage.take_part(facts);
+    }
+  }
+};
+
+namespace detail {
+
+template <class Capacity>
+row_length row_length_of(Capacity&& capacity) {
+  using given = std::remove_cvref_t<Capacity>;
+  if constexpr (std::invocable<const given&, position>) {
+    row_length made;
+    made.function = std::shared_ptr<const given>(new const given(std::forward<Capacity>(capacity)));
+    made.at = [](const void* f, position step) -> std::uint64_t {
+      return (*static_cast<const given*>(f))(step);
+    };
+    return made;
+  } else {
+    return {any_count(capacity).of("pack"), nullptr, nullptr};
+  }
+}
+
+}  // namespace detail
+
+/// Puts several samples into each row of a batch: sequences one after another, up to `capacity` tokens, so
+/// that little of a row is padding. `pack<"tokens">(length, capacity, options) | batch(n)`.
+///
+/// In: samples with one or more sequence fields of equal length, named in <>: one-dimensional arrays of
+/// numbers. `length` tells how long each sample is, as `batch_by` is told what it costs: a `derived_index`, a
+/// `sample_list`, or a function of its number in the source. Samples that are no records are the sequences
+/// themselves, `pack(length, 4096)`. Records without a name in <> are put into rows by the sum of `length`,
+/// which may be any cost, and no field is laid into a row.
+/// Out, from `batch(n)`: `get<"tokens">(b)` is a `packed_view`: (n, capacity) values, with `cu_seqlens()`,
+/// `max_seqlen()`, `position_ids()`, `document_ids()`, `mask()` and `labels()`; `labels<"tokens", "mask">(b)`
+/// has loss only where a sample's own mask is not 0. Every other field has one value per sample, in the order
+/// of `b.packing().documents()`: numbers stacked, arrays ragged unless `collate` says otherwise. `b.size()`
+/// is the number of rows; `b.positions()` and `b.keys()` are those of the samples.
+///
+/// Options: `.how`, by which samples go to rows: `packing::best_fit` (decreasing: the fullest rows),
+/// `first_fit`, or `in_order` (rows in the order of the epoch). `.window`: so many samples of the epoch, one
+/// after another, are packed together; their rows come in a random order, except with `in_order`.
+/// `.overlong`: what becomes of samples that are longer than a row. With `overlong::split` each piece is a
+/// document of its own that has its sample's position. `.align`: places of a sample are a multiple of it.
+/// `.max_samples` in a row. `.pad`: the value in padding.
+/// `capacity` may be a function of `position`, {epoch, step}, for lengths that grow as a run goes on; each
+/// window has the capacity of the step in which it begins, and a step the largest of its windows.
+///
+/// Which samples share a row is arithmetic on the lengths, before anything is read: it depends neither on
+/// workers nor on the number of ranks, and a step of n rows on W ranks has the same rows as one of n W rows.
+/// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
+/// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
+///
+/// A run makes one pass over the lengths of an epoch when it first needs it, as `batch_by` does, and keeps 24
+/// bytes for each window; each window is packed once more when its rows are due.
+/// Kind: pack. Keeps all five guarantees; epochs may differ in steps, so `take`, `skip`, `repeat` and
+/// `steps(n)` cannot follow it.
+/// Bad samples: under `bad_samples::skip` the places of one are padding. `bad_samples::replace` is refused.
+/// Throws `error(errc::argument)` for impossible options when the plan is opened; for a sample that is too
+/// long, then or in place of its step; `errc::state` if a sample is not as long as `length` says.
+/// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024.
+///
+///     auto length = derive(
+///         texts, "tokens", [](const auto& s) { return std::uint64_t{get<"tokens">(s).size()}; }, "derived");
+///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | pack<"tokens">(length, 4096) | batch(8);
+template <fixed_string... Names, class Length, class Capacity>
+[[nodiscard]] auto pack(Length length, Capacity capacity, const pack_options& options = {}) {
+  static_assert(
+      detail::gives_costs<Length>(),
+      "penstock: pack's length is a function that can be called when const with the number of a sample, a "
+      "std::uint64_t, or values for every sample, and gives an unsigned number");
+  static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
+                "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
+  return pack_stage<Length, name_of<Names>...>{
+      {std::move(length)}, detail::row_length_of(std::move(capacity)), options};
 }
 
 }  // namespace penstock::inline v0_1

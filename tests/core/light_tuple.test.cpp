@@ -17,11 +17,13 @@ namespace pack_test {
 
 struct nothing {};
 
-static_assert(std::is_trivially_copyable_v<ps::light_tuple<int, double>>, "a light_tuple of numbers is copied as bytes");
+static_assert(std::is_trivially_copyable_v<ps::light_tuple<int, double>>,
+              "a light_tuple of numbers is copied as bytes");
 static_assert(std::is_empty_v<ps::light_tuple<nothing>>, "an empty type takes no room in a light_tuple");
 static_assert(std::is_same_v<ps::detail::type_at<1, ps::light_tuple<int, nothing>>, nothing>,
               "type_at names a value's type");
-static_assert(at<1>(join(make_light_tuple(1, 'x'), make_light_tuple(2.5))) == 'x', "packs are joined at compile time too");
+static_assert(at<1>(join(make_light_tuple(1, 'x'), make_light_tuple(2.5))) == 'x',
+              "packs are joined at compile time too");
 
 TEST_CASE("light_tuple keeps values in order", "[light_tuple]") {
   auto mixed = make_light_tuple(1, std::string("two"), nothing{}, nothing{});
@@ -42,6 +44,8 @@ TEST_CASE("light_tuple moves values that cannot be copied", "[light_tuple]") {
   CHECK(join(ps::light_tuple<>{}, ps::light_tuple<>{}).size == 0);
 }
 
-TEST_CASE("a light_tuple of defaults has values", "[light_tuple]") { CHECK(at<0>(ps::light_tuple<int>{}) == 0); }
+TEST_CASE("a light_tuple of defaults has values", "[light_tuple]") {
+  CHECK(at<0>(ps::light_tuple<int>{}) == 0);
+}
 
 }  // namespace pack_test

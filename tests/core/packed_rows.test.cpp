@@ -52,7 +52,8 @@ TEST_CASE("labels are the next token of the same document") {
         labels{101, 102, -100, -100, 105, 106, 107, -100, 109, 110, 111, 112, -100, -100, -100, -100});
   std::vector<std::uint8_t> loss{0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1};
   const packed_view<const std::uint8_t> answers(loss.data(), packed_rows(documents.data(), 3, 2, 8));
-  CHECK(view.labels(answers, -1) == labels{-1, 102, -1, -1, 105, -1, 107, -1, -1, -1, -1, 112, -1, -1, -1, -1});
+  CHECK(view.labels(answers, -1) ==
+        labels{-1, 102, -1, -1, 105, -1, 107, -1, -1, -1, -1, 112, -1, -1, -1, -1});
   CHECK(view(1, 2) == 110);
   CHECK(view[documents[1]].size() == 4);
   CHECK(view[documents[1]][0] == 104);

@@ -139,9 +139,8 @@ static_assert(ps::elastic<decltype(example())>);
 
 // A column that nobody has located.
 template <class View>
-using wrong_for =
-    typename ps::detail::device_check<View,
-                                      ps::light_tuple<decltype(ps::cufile(ps::npy_ranges<float>("a.npy")))>>::wrong;
+using wrong_for = typename ps::detail::device_check<
+    View, ps::light_tuple<decltype(ps::cufile(ps::npy_ranges<float>("a.npy")))>>::wrong;
 static_assert(std::is_same_v<wrong_for<ps::tensor_view<float>>, ps::mistakes::cufile_wants_ranges>);
 static_assert(std::is_same_v<wrong_for<std::span<ps::file_range>>, ps::mistakes::none>);
 

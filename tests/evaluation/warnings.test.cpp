@@ -84,7 +84,8 @@ TEST_CASE("evaluation/warnings: only a member of the right type counts, also wit
   static_assert(ps::can_warn<stage_worker<warning_scratch>>());
   static_assert(!ps::can_warn<stage_worker<other_scratch>>());
   static_assert(!ps::can_warn<stage_worker<std::tuple<int, ps::light_tuple<other_scratch, double>>>>());
-  static_assert(ps::can_warn<stage_worker<std::tuple<int, ps::light_tuple<other_scratch, warning_scratch>>>>());
+  static_assert(
+      ps::can_warn<stage_worker<std::tuple<int, ps::light_tuple<other_scratch, warning_scratch>>>>());
 
   stage_worker<std::tuple<warning_scratch, ps::light_tuple<warning_scratch, int, warning_scratch>>> w;
   CHECK(ps::warnings_of(w) == 0);

@@ -22,7 +22,8 @@ namespace {
 
 using tokens = std::vector<std::int32_t>;
 using mask = std::vector<std::uint8_t>;
-using text = ps::record<ps::field<"tokens", tokens>, ps::field<"label", std::uint64_t>, ps::field<"loss", mask>>;
+using text =
+    ps::record<ps::field<"tokens", tokens>, ps::field<"label", std::uint64_t>, ps::field<"loss", mask>>;
 
 /// Token k of sample i is 1000 i + k + 1, so that 0 is padding.
 tokens sequence(std::uint64_t i, std::uint64_t length) {
@@ -37,7 +38,6 @@ auto texts(std::uint64_t count) {
            return text(sequence(i, length_of(i)), i, mask(length_of(i), static_cast<std::uint8_t>(i % 2)));
          });
 }
-
 
 /// What was in a batch, for comparisons.
 struct seen {
@@ -98,7 +98,8 @@ std::map<std::uint64_t, std::uint64_t> check_tokens(const std::vector<seen>& all
 }  // namespace
 
 TEST_CASE("packed rows have every token once, and little padding") {
-  auto loader = texts(500) | ps::shuffle(ps::seed(3)) | ps::pack<"tokens", "loss">(&length_of, 64) | ps::batch(4);
+  auto loader =
+      texts(500) | ps::shuffle(ps::seed(3)) | ps::pack<"tokens", "loss">(&length_of, 64) | ps::batch(4);
   std::size_t rows = 0;
   const std::vector<seen> all = see_epoch(loader);
   const auto found = check_tokens(all, 64);
@@ -145,8 +146,8 @@ TEST_CASE("rows are the same on any number of ranks and workers") {
   for (const std::uint64_t world : {2u, 3u, 5u, 12u}) {
     std::vector<std::vector<seen>> ranks;
     for (std::uint64_t rank = 0; rank < world; ++rank)
-      ranks.push_back(see_epoch(base | ps::shard(rank, world) | packed | ps::global_batch(24) |
-                                ps::workers(rank % 3)));
+      ranks.push_back(
+          see_epoch(base | ps::shard(rank, world) | packed | ps::global_batch(24) | ps::workers(rank % 3)));
     std::vector<tokens> rows;
     for (std::size_t step = 0; step < ranks[0].size(); ++step)
       for (const auto& rank : ranks) {
@@ -191,13 +192,15 @@ TEST_CASE("long samples are cut, split, left out or refused") {
   REQUIRE(longer > 100);
   SECTION("truncate") {
     const auto all = check_tokens(
-        see_epoch(base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::truncate}) | ps::batch(3)),
+        see_epoch(base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::truncate}) |
+                  ps::batch(3)),
         25);
     CHECK(all.size() == 400);
     for (const auto& [label, count] : all) CHECK(count == std::min<std::uint64_t>(25, length_of(label)));
   }
   SECTION("split") {
-    const auto plan = base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::split}) | ps::batch(3);
+    const auto plan =
+        base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::split}) | ps::batch(3);
     const auto all = check_tokens(see_epoch(plan), 25);
     CHECK(all.size() == 400);
     for (const auto& [label, count] : all) CHECK(count == length_of(label));
@@ -207,7 +210,8 @@ TEST_CASE("long samples are cut, split, left out or refused") {
     CHECK(proof.topologies.at(0).dropped == 0);
   }
   SECTION("drop") {
-    const auto plan = base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::drop}) | ps::batch(3);
+    const auto plan =
+        base | ps::pack<"tokens">(&length_of, 25, {.overlong = ps::overlong::drop}) | ps::batch(3);
     const auto all = check_tokens(see_epoch(plan), 25);
     CHECK(all.size() == 400 - longer);
     const auto proof = ps::prove(plan, std::vector<ps::topology>{{1, 1}, {1, 3}});
@@ -221,7 +225,8 @@ TEST_CASE("long samples are cut, split, left out or refused") {
 }
 
 TEST_CASE("rows in order are the epoch in order") {
-  const auto plan = texts(200) | ps::pack<"tokens">(&length_of, 64, {.how = ps::packing::in_order}) | ps::batch(2);
+  const auto plan =
+      texts(200) | ps::pack<"tokens">(&length_of, 64, {.how = ps::packing::in_order}) | ps::batch(2);
   std::uint64_t next = 0;
   for (const seen& one : see_epoch(plan))
     for (const std::uint64_t label : one.labels) CHECK(label == next++);
@@ -230,7 +235,8 @@ TEST_CASE("rows in order are the epoch in order") {
 
 TEST_CASE("samples are aligned, and rows hold at most so many") {
   const auto plan = texts(300) | ps::shuffle(ps::seed(9)) |
-                    ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3, .pad = 0}) | ps::batch(4);
+                    ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3, .pad = 0}) |
+                    ps::batch(4);
   const std::vector<seen> all = see_epoch(plan);
   CHECK(check_tokens(all, 64).size() > 290);
   for (const seen& one : all) {
@@ -257,7 +263,8 @@ TEST_CASE("padding has the value that was asked for, and comes last") {
 
 TEST_CASE("the ranks of context_parallel have the chunks of every sample") {
   constexpr std::uint32_t size = 3;
-  const auto base = texts(200) | ps::shuffle(ps::seed(2)) | ps::pack<"tokens", "loss">(&length_of, 96, {.align = 2 * size});
+  const auto base =
+      texts(200) | ps::shuffle(ps::seed(2)) | ps::pack<"tokens", "loss">(&length_of, 96, {.align = 2 * size});
   const std::vector<seen> whole = see_epoch(base | ps::batch(4));
   std::vector<std::vector<std::int64_t>> labels;
   std::vector<std::vector<std::int64_t>> answers;
@@ -307,7 +314,8 @@ TEST_CASE("deal_by gives ranks equal work, and every rank rows to the end") {
   };
   std::vector<std::vector<seen>> ranks;
   for (std::uint64_t rank = 0; rank < 4; ++rank)
-    ranks.push_back(see_epoch(base | ps::shard(rank, 4) | packed | ps::deal_by() | ps::batch(4)));
+    ranks.push_back(see_epoch(base | ps::shard(rank, 4) | packed |
+                              ps::deal_by({.linear = 0, .quadratic = 1}) | ps::batch(4)));
   std::vector<tokens> rows;
   for (std::size_t step = 0; step < ranks[0].size(); ++step) {
     std::vector<std::uint64_t> sums;
@@ -330,10 +338,12 @@ TEST_CASE("deal_by gives ranks equal work, and every rank rows to the end") {
 TEST_CASE("lengths that are not those of samples are an error") {
   auto wrong = [](std::uint64_t i) { return length_of(i) + (i == 150 ? 1u : 0u); };
   const auto plan = texts(300) | ps::pack<"tokens">(wrong, 64) | ps::batch(4);
-  CHECK_THROWS_WITH(see_epoch(plan), Catch::Contains("the sample has " + std::to_string(length_of(150)) + " tokens") &&
-                               Catch::Contains("its length is " + std::to_string(length_of(150) + 1)));
+  CHECK_THROWS_WITH(see_epoch(plan),
+                    Catch::Contains("the sample has " + std::to_string(length_of(150)) + " tokens") &&
+                        Catch::Contains("its length is " + std::to_string(length_of(150) + 1)));
   const ps::sample_list too_few(std::vector<std::uint32_t>(299, 1));
-  CHECK_THROWS_WITH((texts(300) | ps::pack<"tokens">(too_few, 64) | ps::batch(4)).open(), Catch::Contains("299"));
+  CHECK_THROWS_WITH((texts(300) | ps::pack<"tokens">(too_few, 64) | ps::batch(4)).open(),
+                    Catch::Contains("299"));
   auto throws = [](std::uint64_t i) -> std::uint64_t {
     if (i == 250) throw ps::error(ps::errc::missing, "no length");
     return length_of(i);
@@ -352,8 +362,9 @@ TEST_CASE("impossible rows are refused in one sentence") {
   CHECK_THROWS_WITH(opened(64, {.window = 0}), Catch::Contains(".window is 0"));
   CHECK_THROWS_WITH(opened(64, {.align = 0}), Catch::Contains(".align of pack is at least 1"));
   CHECK_THROWS_WITH(opened(64, {.align = 10}), Catch::Contains("no multiple of .align"));
-  CHECK_THROWS_WITH((base | ps::pack<"tokens">(&length_of, 64) | ps::context_parallel(2, 0) | ps::batch(2)).open(),
-                    Catch::Contains(".align = 4"));
+  CHECK_THROWS_WITH(
+      (base | ps::pack<"tokens">(&length_of, 64) | ps::context_parallel(2, 0) | ps::batch(2)).open(),
+      Catch::Contains(".align = 4"));
   CHECK_THROWS_WITH(ps::context_parallel(2, 2), Catch::Contains("is no part of a row"));
 }
 
@@ -362,8 +373,9 @@ TEST_CASE("a bad sample's places are padding") {
     if (i % 10 == 3) throw ps::error(ps::errc::format, "bad");
     return text(sequence(i, length_of(i)), i, mask(length_of(i), std::uint8_t{1}));
   };
-  auto loader = ps::generated(200, [](std::uint64_t i) { return i; }) | ps::map(bad) | ps::shuffle(ps::seed(3)) |
-                ps::pack<"tokens">(&length_of, 64) | ps::bad_samples::skip(40) | ps::batch(4);
+  auto loader = ps::generated(200, [](std::uint64_t i) { return i; }) | ps::map(bad) |
+                ps::shuffle(ps::seed(3)) | ps::pack<"tokens">(&length_of, 64) | ps::bad_samples::skip(40) |
+                ps::batch(4);
   std::set<std::uint64_t> found;
   for (auto&& b : loader.epoch(0)) {
     const auto view = ps::get<"tokens">(b);
@@ -380,7 +392,9 @@ TEST_CASE("a bad sample's places are padding") {
 }
 
 TEST_CASE("rows that grow") {
-  const auto grows = [](ps::position at) -> std::uint64_t { return at.epoch == 0 && at.index < 3 ? 64 : 128; };
+  const auto grows = [](ps::position at) -> std::uint64_t {
+    return at.epoch == 0 && at.index < 3 ? 64 : 128;
+  };
   const auto plan = texts(600) | ps::shuffle(ps::seed(3)) |
                     ps::pack<"tokens">(&length_of, grows, {.window = 10}) | ps::batch(4);
   std::vector<std::size_t> lengths;

@@ -158,11 +158,9 @@ class packed_view : public tensor_view<T>, public packed_rows {
   template <class U>
   [[nodiscard]] std::vector<std::int64_t> labels(const packed_view<U>& loss,
                                                  std::int64_t ignored = -100) const {
-    return labels_where(
-        [&](std::size_t place, std::size_t run, bool is_here) {
-          return (is_here ? loss.data()[place] : loss.next_[run]) != U{};
-        },
-        ignored);
+    return labels_where([&](std::size_t place, std::size_t run,
+                            bool is_here) { return (is_here ? loss.data()[place] : loss.next_[run]) != U{}; },
+                        ignored);
   }
 
  private:

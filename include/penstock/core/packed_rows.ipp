@@ -15,9 +15,8 @@ PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
 
 PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens_padded() const {
   std::vector<std::int32_t> places;
-  for_each_sequence([&](const packed_document&, std::size_t place) {
-    places.push_back(static_cast<std::int32_t>(place));
-  });
+  for_each_sequence(
+      [&](const packed_document&, std::size_t place) { places.push_back(static_cast<std::int32_t>(place)); });
   places.push_back(static_cast<std::int32_t>(rows_ * capacity()));
   return places;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/detail/ill_formed.hpp>
-#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/light_tuple.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/plan.hpp>
 
 #include <concepts>
@@ -32,7 +32,8 @@ consteval auto diagnose_stage() {
     return mistakes::stage_after_copy{};
   } else if constexpr (f.batched && value_stage<Stage>) {
     return mistakes::value_after_batch{};
-  } else if constexpr (f.packed && !f.batched && (value_stage<Stage> || order || part_of_kind<Stage, cursor_tag>)) {
+  } else if constexpr (f.packed && !f.batched &&
+                       (value_stage<Stage> || order || part_of_kind<Stage, cursor_tag>)) {
     return mistakes::stage_after_pack{};
   } else if constexpr (order && f.forward && !forward_order<Stage>) {
     return mistakes::order_on_forward{};

@@ -6,8 +6,8 @@
 #include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/guarantee.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/light_tuple.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/part.hpp>
 
 #include <concepts>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 

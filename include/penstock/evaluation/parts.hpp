@@ -3,9 +3,9 @@
 
 #include <penstock/base/flat_json.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/projection.hpp>
@@ -60,13 +60,15 @@ concept takes_plan_seed = requires(const Stage& s) { s.with_plan_seed(std::uint6
 
 /// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const light_tuple<Stages...>& stages, std::uint64_t plan_seed, light_tuple<Found...> found = {}) {
+auto orders_between(const light_tuple<Stages...>& stages, std::uint64_t plan_seed,
+                    light_tuple<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
     return found;
   } else if constexpr (part_of_kind<type_at<First, light_tuple<Stages...>>, order_tag>) {
     const auto& stage = at<First>(stages);
     const auto after = [&](const auto& one) {
-      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_light_tuple(one)));
+      return orders_between<First + 1, Last>(stages, plan_seed,
+                                             join(std::move(found), make_light_tuple(one)));
     };
     if constexpr (takes_plan_seed<decltype(stage)>)
       return after(stage.with_plan_seed(plan_seed));

@@ -279,7 +279,8 @@ template <class... Made, class Stage, class... Rest>
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), join(std::move(made), make_light_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_light_tuple(std::move(next))),
+                      rest...);
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/order/equal_work.hpp>
 #include <penstock/order/row_packer.hpp>
 #include <penstock/order/tail.hpp>
 
@@ -47,12 +48,6 @@ struct pack_options {
   std::int64_t pad = 0;
 };
 
-/// The work of a sample of n tokens, of which `deal_by` gives each rank equally much: `linear` n +
-/// `quadratic` n^2, for attention within documents.
-struct token_work {
-  std::uint64_t linear = 0, quadratic = 1;
-};
-
 namespace detail {
 
 /// The length of a row, which may change as a run goes on.
@@ -74,7 +69,7 @@ struct row_batches {
   std::uint64_t size = 1;
   bool global = false;  ///< `size` counts the rows of all ranks together
   tail at_end = tail::keep;
-  std::optional<token_work> dealt_by{};
+  std::optional<work_weights> dealt_by{};
 
   [[nodiscard]] std::uint64_t of_all(std::uint64_t ranks) const noexcept {
     return global ? size : size * ranks;
@@ -86,7 +81,7 @@ struct packed_facts {
   detail::row_length capacity;
   pack_options options;
   row_batches rows;
-  std::string lengths;  ///< names the lengths of samples, for errors
+  std::string lengths;                  ///< names the lengths of samples, for errors
   std::uint32_t slices = 1, slice = 0;  ///< of `context_parallel`
 };
 

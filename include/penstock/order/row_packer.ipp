@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
 #include <penstock/order/row_packer.hpp>
+
+#include <penstock/core/error.hpp>
 
 #include <algorithm>
 #include <numeric>

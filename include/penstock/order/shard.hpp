@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/light_tuple.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 

@@ -4,8 +4,8 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/light_tuple.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/permutation.hpp>
 

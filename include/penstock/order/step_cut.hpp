@@ -51,7 +51,8 @@ struct packed_step {
   const std::string* lengths = nullptr;    ///< names the lengths of samples; lives as long as the cut
 
   [[nodiscard]] packed_rows view() const noexcept {
-    return {documents.data(), documents.size(), detail::to_size(rows), detail::to_size(capacity), slices, slice};
+    return {documents.data(),          documents.size(), detail::to_size(rows),
+            detail::to_size(capacity), slices,           slice};
   }
 };
 
@@ -169,10 +170,11 @@ class any_epoch_cut {
           },
       .list = list_of<C>(),
       .pack = pack_of<C>(),
-      .elastic = [](const void* c) {
-        if constexpr (requires { of<C>(c).elastic(); }) return of<C>(c).elastic();
-        return !listing_cut<C>;
-      }};
+      .elastic =
+          [](const void* c) {
+            if constexpr (requires { of<C>(c).elastic(); }) return of<C>(c).elastic();
+            return !listing_cut<C>;
+          }};
 
   const functions* called_ = nullptr;
   shared<const void> owner_;

@@ -237,8 +237,9 @@ struct lines_format {
 };
 
 /// The formats that need the standard library alone.
-using core_formats = light_tuple<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
-                          npz_rows_format<>, idx_format<>, tokens_format<>, directory_format, lines_format>;
+using core_formats =
+    light_tuple<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>, npz_rows_format<>,
+                idx_format<>, tokens_format<>, directory_format, lines_format>;
 
 }  // namespace penstock::inline v0_1
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/named_split.hpp>
 #include <penstock/core/light_tuple.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/source/files/table_marks.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -181,8 +181,8 @@ struct stored_numbers {
 
 /// Makes the source of the first type of the list for which `is` holds, as one of those of all types.
 template <class... Ts, class Is, class Make>
-[[nodiscard]] auto source_of_type(std::type_identity<light_tuple<Ts...>>, const stored_numbers& stored, const Is& is,
-                                  const Make& make) {
+[[nodiscard]] auto source_of_type(std::type_identity<light_tuple<Ts...>>, const stored_numbers& stored,
+                                  const Is& is, const Make& make) {
   std::optional<std::variant<decltype(make.template operator()<Ts>())...>> made;
   const bool found =
       ((is.template operator()<Ts>() && (made.emplace(make.template operator()<Ts>()), true)) || ...);

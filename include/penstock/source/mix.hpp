@@ -112,8 +112,9 @@ using wrong_options =
 /// follow.
 template <class... Ts>
 struct wrong_mix
-    : first_mistake<typename wrong_join_of_packs<light_tuple<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
-                    wrong_options<Ts...>> {};
+    : first_mistake<
+          typename wrong_join_of_packs<light_tuple<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
+          wrong_options<Ts...>> {};
 template <class Source, class... Options>
 struct wrong_list_mix
     : first_mistake<

@@ -72,7 +72,8 @@ struct record_of_packs<light_tuple<Fields...>> {
   static constexpr bool differ = names_differ<Fields...>();
 };
 template <class... As, class... Bs, class... Rest>
-struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...> : record_of_packs<light_tuple<As..., Bs...>, Rest...> {};
+struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...>
+    : record_of_packs<light_tuple<As..., Bs...>, Rest...> {};
 
 /// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard]] inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
@@ -91,7 +92,8 @@ struct record_of_packs<light_tuple<As...>, light_tuple<Bs...>, Rest...> : record
 template <class Names, class... Elements>
 struct zipped_record;
 template <class... Elements>
-struct zipped_record<light_tuple<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+struct zipped_record<light_tuple<>, Elements...>
+    : record_of_packs<typename zipped_fields<Elements>::type...> {
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) {

@@ -198,8 +198,9 @@ struct collating {
   }
   template <class Collated, class R, std::size_t... Is>
   static consteval auto diagnose_fields(std::index_sequence<Is...>) {
-    return typename first_mistake<decltype(diagnose_field<Collated, typename R::template field_at<Is>::name_type,
-                                                          std::tuple_element_t<Is, R>>())...>::type{};
+    return
+        typename first_mistake<decltype(diagnose_field<Collated, typename R::template field_at<Is>::name_type,
+                                                       std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 

@@ -13,9 +13,10 @@ namespace mistakes {
 
 struct context_parallel_without_pack : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: context_parallel takes a part of each sample in the rows of pack, and there are "
-                  "none here; write light_tuple<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: context_parallel takes a part of each sample in the rows of pack, and there are "
+        "none here; write light_tuple<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
   }
 };
 

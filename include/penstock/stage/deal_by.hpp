@@ -30,7 +30,7 @@ struct deal_by_stage {
   using penstock_part = row_tag;
   static constexpr std::string_view stage_name = "deal_by";
 
-  token_work work;
+  work_weights work;
 
   void take_part(packed_facts& facts) const { facts.rows.dealt_by = work; }
   [[nodiscard]] std::string describe() const {
@@ -50,16 +50,15 @@ struct deal_by_stage {
 /// Deals the rows of each step so that ranks have equal work: `pack<"tokens">(length, 4096) | deal_by() |
 /// batch(8)`.
 ///
-/// The work of a document of n tokens is `linear` n + `quadratic` n^2, by default n^2: attention within
-/// documents. Every rank gets equally many rows of the step, chosen so that the largest sum of work is as
-/// small as can be had quickly. All ranks compute the same; nothing is sent. The rows of a step stay the
-/// same. A last step whose rows are fewer than the ranks' shares gives every rank equally many, and some of
-/// them a row of padding, unless it is dropped.
-/// Kind: row. Keeps all five guarantees. Cost: a sort of a step's rows, once per step on each rank. Throws
-/// `error(errc::argument)` if the work of a step is above 2^62.
+/// The work of a document of n tokens is `linear` n + `quadratic` n^2, since attention is within documents;
+/// see `work_weights`. Every rank gets equally many rows of the step, chosen so that the largest sum of work
+/// is as small as can be had quickly. All ranks compute the same; nothing is sent. The rows of a step stay
+/// the same. A last step whose rows are fewer than the ranks' shares gives every rank equally many, and some
+/// of them a row of padding, unless it is dropped.
+/// Kind: row. Keeps all five guarantees. Cost: a sort of a step's rows, once per step on each rank.
 ///
 ///     auto loader = texts | shuffle | shard(rank, world_size) | pack<"tokens">(length, 4096) |
 ///                   deal_by({.linear = 2048, .quadratic = 1}) | batch(8);
-[[nodiscard]] inline deal_by_stage deal_by(const token_work& work = {}) { return {work}; }
+[[nodiscard]] inline deal_by_stage deal_by(const work_weights& work = {}) { return {work}; }
 
 }  // namespace penstock::inline v0_1

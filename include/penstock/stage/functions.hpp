@@ -3,8 +3,8 @@
 
 #include <penstock/core/call.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/light_tuple.hpp>
+#include <penstock/core/mistake.hpp>
 
 #include <utility>
 

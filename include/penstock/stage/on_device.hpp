@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/core/call.hpp>
+#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
-#include <penstock/core/light_tuple.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/run/mapping/device_works.hpp>
@@ -87,7 +87,8 @@ constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...
   }
 }
 template <class... Done, class... Run, class Op, class... Rest>
-constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run, const Op& op, const Rest&... rest) {
+constexpr auto join_families(light_tuple<Done...> done, const light_tuple<Run...>& run, const Op& op,
+                             const Rest&... rest) {
   using family = typename device_family<Op>::type;
   if constexpr (sizeof...(Run) == 0) {
     return join_families(std::move(done), make_light_tuple(op), rest...);
@@ -110,7 +111,8 @@ struct device_check<View, light_tuple<Op, Rest...>> {
   using type = typename connected_operation<Op>::type;
   static consteval auto find() {
     if constexpr (device_operation<type, View>)
-      return typename device_check<tensor_view<typename type::template output<View>>, light_tuple<Rest...>>::wrong{};
+      return typename device_check<tensor_view<typename type::template output<View>>,
+                                   light_tuple<Rest...>>::wrong{};
     else if constexpr (requires { typename type::template wrong_column_for<View>; })
       return typename type::template wrong_column_for<View>{};
     else
@@ -128,7 +130,8 @@ inline constexpr bool taken_on_device<columns_on_device<Columns, Stage>, Name> =
 template <class Ops>
 inline constexpr std::uint64_t streams_of_all = 0;
 template <class... Ops>
-inline constexpr std::uint64_t streams_of_all<light_tuple<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
+inline constexpr std::uint64_t streams_of_all<light_tuple<Ops...>> =
+    (device_streams<Ops> + ... + std::uint64_t{0});
 
 }  // namespace detail
 
@@ -225,9 +228,10 @@ namespace detail {
 
 template <class Name, class... Ops>
 constexpr auto make_on_device(key address, const Ops&... ops) {
-  return join_families(light_tuple<>{}, light_tuple<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
-    return on_device_stage<Name, Joined...>{make_light_tuple(joined...), address};
-  });
+  return join_families(light_tuple<>{}, light_tuple<>{}, ops...)
+      .apply([&]<class... Joined>(const Joined&... joined) {
+        return on_device_stage<Name, Joined...>{make_light_tuple(joined...), address};
+      });
 }
 /// With a `key` behind the operations, or without.
 template <class Name, class... Ops>

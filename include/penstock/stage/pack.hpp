@@ -19,16 +19,18 @@ namespace mistakes {
 
 struct pack_after_batch : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack makes rows of samples, which batch stacks; write light_tuple<\"tokens\">(length, "
-                  "4096) | batch(n)");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: pack makes rows of samples, which batch stacks; write light_tuple<\"tokens\">(length, "
+        "4096) | batch(n)");
   }
 };
 struct two_packs : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack after pack; name all fields in one: light_tuple<\"tokens\", \"weights\">(length, "
-                  "4096)");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: pack after pack; name all fields in one: light_tuple<\"tokens\", \"weights\">(length, "
+        "4096)");
   }
 };
 struct pack_without_positions : about_expression {
@@ -48,9 +50,10 @@ struct pack_without_numbers : about_expression {
 };
 struct pack_of_no_sequence : about_element {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: light_tuple<\"tokens\"> puts sequences one after another, and a field that it names is "
-                  "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: light_tuple<\"tokens\"> puts sequences one after another, and a field that it names is "
+        "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
   }
 };
 
@@ -65,10 +68,12 @@ inline constexpr bool is_sequence = [] {
   if constexpr (shape_class_of<value> == shape_class::none)
     return false;
   else
-    return std::is_arithmetic_v<typename stored<value>::type> && (value_rank<value> == 1 || value_rank<value> == -1);
+    return std::is_arithmetic_v<typename stored<value>::type> &&
+           (value_rank<value> == 1 || value_rank<value> == -1);
 }();
 template <class V>
-inline constexpr bool is_sequence_of_bytes = std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
+inline constexpr bool is_sequence_of_bytes =
+    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
 
 template <class Stage>
 concept row_stage = part_of_kind<Stage, row_tag>;
@@ -134,8 +139,9 @@ struct pack_stage {
     else if constexpr (!any_record<element> || !(has_field<element, Names> && ...))
       return mistakes::no_such_field{};
     else
-      return typename detail::first_mistake<decltype(diagnose_field<std::tuple_element_t<
-                                                        element::template index_of<Names>, element>>())...>::type{};
+      return typename detail::first_mistake<
+          decltype(diagnose_field<std::tuple_element_t<element::template index_of<Names>, element>>())...>::
+          type{};
   }
 
  private:
@@ -167,7 +173,9 @@ row_length row_length_of(Capacity&& capacity) {
   if constexpr (std::invocable<const given&, position>) {
     row_length made;
     made.function = std::shared_ptr<const given>(new const given(std::forward<Capacity>(capacity)));
-    made.at = [](const void* f, position step) -> std::uint64_t { return (*static_cast<const given*>(f))(step); };
+    made.at = [](const void* f, position step) -> std::uint64_t {
+      return (*static_cast<const given*>(f))(step);
+    };
     return made;
   } else {
     return {any_count(capacity).of("pack"), nullptr, nullptr};
@@ -187,8 +195,8 @@ row_length row_length_of(Capacity&& capacity) {
 /// Out, from `batch(n)`: `get<"tokens">(b)` is a `packed_view`: (n, capacity) values, with `cu_seqlens()`,
 /// `max_seqlen()`, `position_ids()`, `document_ids()`, `mask()` and `labels()`; `labels<"tokens", "mask">(b)`
 /// has loss only where a sample's own mask is not 0. Every other field has one value per sample, in the order
-/// of `b.packing().documents()`: numbers stacked, arrays ragged unless `collate` says otherwise. `b.size()` is
-/// the number of rows; `b.positions()` and `b.keys()` are those of the samples.
+/// of `b.packing().documents()`: numbers stacked, arrays ragged unless `collate` says otherwise. `b.size()`
+/// is the number of rows; `b.positions()` and `b.keys()` are those of the samples.
 ///
 /// Options: `.how`, by which samples go to rows: `packing::best_fit` (decreasing: the fullest rows),
 /// `first_fit`, or `in_order` (rows in the order of the epoch). `.window`: so many samples of the epoch, one
@@ -224,7 +232,8 @@ template <fixed_string... Names, class Length, class Capacity>
       "std::uint64_t, or values for every sample, and gives an unsigned number");
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
-  return pack_stage<Length, name_of<Names>...>{{std::move(length)}, detail::row_length_of(std::move(capacity)), options};
+  return pack_stage<Length, name_of<Names>...>{
+      {std::move(length)}, detail::row_length_of(std::move(capacity)), options};
 }
 
 }  // namespace penstock::inline v0_1

@@ -56,8 +56,10 @@ TEST_CASE("run/column_set: numbers that lie one behind the other are written at 
   CHECK(std::ranges::equal(rows.column<0>().view(2, 3), a));
   CHECK(std::ranges::equal(rows.column<1>().view(2, 3), b));
   using others = ps::record<ints, ps::field<"b", ps::detail::contiguous_values<float>>>;
-  static_assert(ps::detail::take_runs<ps::light_tuple<ps::fixed_column<int>, ps::fixed_column<double>>, runs>);
-  static_assert(!ps::detail::take_runs<ps::light_tuple<ps::fixed_column<int>, ps::fixed_column<double>>, others>);
+  static_assert(
+      ps::detail::take_runs<ps::light_tuple<ps::fixed_column<int>, ps::fixed_column<double>>, runs>);
+  static_assert(
+      !ps::detail::take_runs<ps::light_tuple<ps::fixed_column<int>, ps::fixed_column<double>>, others>);
 }
 
 TEST_CASE("run/column_set: a loop without batches holds whole samples") {

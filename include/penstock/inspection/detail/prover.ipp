@@ -323,7 +323,8 @@ PENSTOCK_INLINE std::string_view fault_in_rows(const packed_step& rows, std::siz
   for (const packed_document& d : rows.documents) {
     if (d.row != row) end = 0;
     if (d.row < row || d.row >= rows.rows) return "are not in order";
-    if (d.begin < end || d.padded < d.length || d.first + d.length > d.whole) return "have documents that overlap";
+    if (d.begin < end || d.padded < d.length || d.first + d.length > d.whole)
+      return "have documents that overlap";
     row = d.row;
     end = std::uint64_t{d.begin} + d.padded;
     if (end > rows.capacity) return "are longer than they may be";

@@ -131,7 +131,8 @@ class packed_epoch {
   };
   struct cache {
     std::mutex guard;
-    std::array<std::pair<std::uint64_t, std::shared_ptr<const rank_step>>, 4> steps;  // the last ones, in turn
+    // the last ones, in turn
+    std::array<std::pair<std::uint64_t, std::shared_ptr<const rank_step>>, 4> steps;
     std::size_t next = 0;
   };
 
@@ -150,7 +151,7 @@ class packed_epoch {
   std::shared_ptr<const packed_table> table_;
   std::uint64_t epoch_;
   cut rows_;  // of rows, not of positions
-  std::optional<token_work> dealt_by_;
+  std::optional<work_weights> dealt_by_;
   std::shared_ptr<cache> cache_{new cache()};
 };
 

@@ -4,7 +4,6 @@
 #include <penstock/order/detail/packed_windows.hpp>
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/equal_work.hpp>
 #include <penstock/order/permutation.hpp>
 
 #include <algorithm>
@@ -25,8 +24,8 @@ class packed_windows::builder {
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
     const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first,
-                   std::min(of_.from_.positions, first + options_.window), read_);
+    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
+                   read_);
     pieces_.clear();
     padded_.clear();
     for (std::size_t i = 0; i < read_.lengths.size(); ++i)
@@ -62,13 +61,13 @@ class packed_windows::builder {
   costly_sample too_long;
 
  private:
-  static constexpr std::uint64_t most_pieces = std::uint64_t{1} << 28;
+  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
 
   [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
     if (length <= capacity || options_.overlong == overlong::truncate) {
       put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
     } else if (options_.overlong == overlong::split) {
-      if (length / capacity > most_pieces - pieces_.size()) return false;
+      if (length / capacity > max_pieces - pieces_.size()) return false;
       for (std::uint64_t at = 0; at < length; at += capacity)
         put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
     } else if (options_.overlong == overlong::refuse) {
@@ -198,11 +197,11 @@ PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) 
   double sum = 0;
   for (const std::uint64_t length : some.lengths) sum += static_cast<double>(std::min(length, capacity));
   const double average = some.lengths.empty() ? 1 : sum / static_cast<double>(some.lengths.size());
-  const double samples =
-      static_cast<double>(rows) * static_cast<double>(capacity) / std::max(average, 1.0);
+  const double samples = static_cast<double>(rows) * static_cast<double>(capacity) / std::max(average, 1.0);
   const std::uint64_t maximum = std::min<std::uint64_t>(n, 65'536);
-  return samples >= static_cast<double>(maximum) ? maximum
-                                                 : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(samples));
+  return samples >= static_cast<double>(maximum)
+             ? maximum
+             : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(samples));
 }
 
 PENSTOCK_INLINE packed_epoch::packed_epoch(std::shared_ptr<const packed_windows> windows,
@@ -217,18 +216,7 @@ PENSTOCK_INLINE packed_epoch::packed_epoch(std::shared_ptr<const packed_windows>
             .world = world,
             .rank = rank,
             .policy = batches.at_end},
-      dealt_by_(batches.dealt_by) {
-  if (!dealt_by_) return;
-  // A step's work is compared in 64 bits.
-  const std::uint64_t longest = windows_->facts().capacity({epoch, 0});
-  const double most = static_cast<double>(dealt_by_->linear) * static_cast<double>(longest) +
-                      static_cast<double>(dealt_by_->quadratic) * static_cast<double>(longest) *
-                          static_cast<double>(longest);
-  if (most * static_cast<double>(rows_.global) > 0x1p62)
-    throw error(errc::argument, {"the work of ", rows_.global, " rows of ", longest,
-                                 " tokens is above 2^62; give deal_by smaller weights"})
-        .in_stage("deal_by");
-}
+      dealt_by_(batches.dealt_by) {}
 
 PENSTOCK_INLINE std::uint64_t packed_epoch::steps() const noexcept {
   const bool part = table_->fails() || (rows_.policy != tail::drop && rows_.size % rows_.global != 0);
@@ -280,10 +268,8 @@ PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) c
 PENSTOCK_INLINE std::uint64_t packed_epoch::work_of(std::uint64_t row) const {
   std::uint64_t sum = 0;
   with_row(row, [&](const packed_window& window, std::size_t, std::size_t r) {
-    for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i) {
-      const std::uint64_t n = window.pieces[i].length;
-      sum += dealt_by_->linear * n + dealt_by_->quadratic * n * n;
-    }
+    for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i)
+      sum = work_weights::plus(sum, dealt_by_->of(window.pieces[i].length));
   });
   return sum;
 }

@@ -34,7 +34,7 @@ class rows_by_room {
     std::uint64_t used;          // bit d: child d exists
     std::uint32_t children[64];  // nodes; in the lowest level, first rows
   };
-  static constexpr int bits = 6, most_levels = 6;
+  static constexpr int bits = 6, max_levels = 6;
 
   [[nodiscard]] static std::uint32_t digit(std::uint32_t key, int level) noexcept {
     return key >> (level * bits) & 63u;

@@ -8,7 +8,7 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE void rows_by_room::reset(std::uint32_t largest) {
   largest_ = largest;
   levels_ = 1;
-  while (levels_ < most_levels && (largest - 1) >> (levels_ * bits) != 0) ++levels_;
+  while (levels_ < max_levels && (largest - 1) >> (levels_ * bits) != 0) ++levels_;
   made_ = 0;
   removed_ = none;
   static_cast<void>(fresh_node());
@@ -79,7 +79,7 @@ PENSTOCK_INLINE std::uint32_t& rows_by_room::make(std::uint32_t room) {
 
 PENSTOCK_INLINE void rows_by_room::remove(std::uint32_t room) noexcept {
   const std::uint32_t key = room - 1;
-  std::uint32_t way[most_levels];
+  std::uint32_t way[max_levels];
   std::uint32_t at = 0;
   for (int level = levels_ - 1;; --level) {
     way[level] = at;

@@ -414,9 +414,12 @@ template <fixed_string Name, any_batch B>
 /// asks only for answers. Allocates what it returns.
 template <fixed_string Tokens, fixed_string... Loss, any_batch B>
 [[nodiscard]] std::vector<std::int64_t> labels(const B& b) {
-  static_assert(sizeof...(Loss) <= 1, "penstock: labels takes the tokens and one field that says where loss counts");
+  static_assert(sizeof...(Loss) <= 1,
+                "penstock: labels takes the tokens and one field that says where loss counts");
   constexpr bool packed = requires { b.packing(); };
-  static_assert(packed, "penstock: labels are for rows of tokens; write light_tuple<\"tokens\">(length, 4096) before batch");
+  static_assert(
+      packed,
+      "penstock: labels are for rows of tokens; write light_tuple<\"tokens\">(length, 4096) before batch");
   if constexpr (packed)
     return get<Tokens>(b).labels(get<Loss>(b)...);
   else

@@ -46,7 +46,7 @@ template <class Batch, class... Fields>
 struct columns_for<Batch, record<Fields...>> {
   using type =
       light_tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
-                               typename Batch::template policy<typename Fields::name_type>>::type...>;
+                                      typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
 /// Bytes of a row of columns, as far as their types say.

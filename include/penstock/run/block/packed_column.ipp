@@ -13,8 +13,8 @@ PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& 
     throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
                               to_string(found)})
         .in_stage("pack");
-  throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole, " in ",
-                            *rows.lengths, "; make the lengths again from these samples"})
+  throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole,
+                            " in ", *rows.lengths, "; make the lengths again from these samples"})
       .in_stage("pack");
 }
 

@@ -77,9 +77,11 @@ struct stages_on_device {
   using type = Found;
 };
 template <class... Found, class Stage, class... Rest>
-struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found...>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...>
+    : stages_on_device<light_tuple<Found...>, Rest...> {};
 template <class... Found, part_of_kind<device_map_tag> Stage, class... Rest>
-struct stages_on_device<light_tuple<Found...>, Stage, Rest...> : stages_on_device<light_tuple<Found..., Stage>, Rest...> {};
+struct stages_on_device<light_tuple<Found...>, Stage, Rest...>
+    : stages_on_device<light_tuple<Found..., Stage>, Rest...> {};
 template <class Stages>
 struct device_stages_among;
 template <class... Stages>

@@ -210,7 +210,8 @@ template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class.
   requires(Stage::template returns<views_in<Place>>)
 struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
-                light_tuple<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+                light_tuple<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {
+};
 
 template <class Plan, class Stages = typename Plan::stages_type>
 struct way_of_batches;

@@ -104,9 +104,9 @@ struct device_layout<Plan, light_tuple<Stages...>> {
       return I;
   }();
   template <std::size_t I>
-  using made = typename made_on_device<
-      column_of_block<columns, I>,
-      typename connected_operations<typename type_at<stage_of<I>, light_tuple<Stages...>>::operations>::type>::type;
+  using made = typename made_on_device<column_of_block<columns, I>,
+                                       typename connected_operations<typename type_at<
+                                           stage_of<I>, light_tuple<Stages...>>::operations>::type>::type;
 };
 
 /// The number of each `on_device` stage among the random stages: value stages count before it, as they do
@@ -183,8 +183,9 @@ class device_works<Plan, light_tuple<First, Rest...>> {
   template <class... Done, class Stage, class... More>
   static auto connect_all(light_tuple<Done...> done, int device, const Stage& stage, const More&... more) {
     if constexpr (part_of_kind<Stage, device_map_tag>)
-      return connect_all(detail::join(std::move(done), detail::make_light_tuple(connect_one(stage.all, device))),
-                         device, more...);
+      return connect_all(
+          detail::join(std::move(done), detail::make_light_tuple(connect_one(stage.all, device))), device,
+          more...);
     else
       return connect_all(std::move(done), device, more...);
   }

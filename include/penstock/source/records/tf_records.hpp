@@ -15,7 +15,6 @@
 
 #include <isa-l/crc.h>
 
-
 /// The records of TFRecord files: a header of 12 bytes (the payload's size, and the checksum of these 8
 /// bytes), the payload, and its checksum.
 /// Source: tensorflow, tsl/lib/io/record_{reader,writer}.cc and tsl/lib/hash/crc32c.h.
