@@ -40,6 +40,14 @@ TEST_CASE("core/document_rows: an end-of-text token ends its document") {
   CHECK(found.labels(windows, 0) == labels{2, 9, 0, 4, 5, 9, 0, 0, 9, 0, 2, 3, 4, 5, 9});
 }
 
+TEST_CASE("core/document_rows: the example") {
+  const std::vector<std::uint16_t> text{1, 2, 9, 3, 4, 5};
+  const ps::tensor_view<const std::uint16_t> window(text.data(), ps::extents(1, 6));
+  const auto documents = ps::document_rows(window, 9);
+  const std::vector<std::int32_t> starts = documents.cu_seqlens();
+  CHECK(starts == ids{0, 3, 5});
+}
+
 TEST_CASE("core/document_rows: no document ends where the token does not occur") {
   const ps::window_documents found = ps::document_rows(windows, 500);
   CHECK(found.cu_seqlens() == ids{0, 5, 10, 15});

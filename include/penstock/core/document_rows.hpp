@@ -76,8 +76,9 @@ class window_documents : public packed_rows {
 /// The documents in windows of tokens in which an end-of-text token ends each: that of the tokenizer, which
 /// belongs to the document before it.
 ///
-///     const std::vector<std::uint16_t> tokens{1, 2, 9, 3, 4, 5};
-///     const auto documents = document_rows(tensor_view<const std::uint16_t>(tokens.data(), extents(1, 6)), 9);
+///     const std::vector<std::uint16_t> text{1, 2, 9, 3, 4, 5};  // 5 inputs and a target
+///     const tensor_view<const std::uint16_t> window(text.data(), extents(1, 6));
+///     const auto documents = document_rows(window, 9);
 ///     const std::vector<std::int32_t> starts = documents.cu_seqlens();  // 0, 3, 5
 ///
 /// In: (rows, length + targets) tokens, as a batch of `raw_tokens`, `llmc_tokens`, `megatron_tokens`,

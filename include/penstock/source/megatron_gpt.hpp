@@ -67,8 +67,8 @@ class megatron_gpt_source : public record_files<detail::megatron_gpt_layout<T, W
 ///
 ///     auto train = megatron_gpt<std::uint16_t>(
 ///         "openwebtext_text_document", token_window<1024>{},
-///         {.samples = 500'000 * 512, .seed = 1234, .split = "969,30,1", .part = megatron_part::train});
-///     auto rest = train | skip(120'000 * 512) | shard(0, 64) | batch(8);  // after 120,000 steps of 64 x 8
+///         {.samples = 10'000 * 64, .seed = 1234, .split = "969,30,1", .part = megatron_part::train});
+///     auto rest = train | skip(2'500 * 64) | shard(0, 8) | batch(8);  // after 2,500 steps of 8 ranks
 ///
 /// In: the prefix of a pair of `PREFIX.bin` and `PREFIX.idx`, or a storage that names both files and those of
 /// the cache; windows of Megatron's `sequence_length`, with `targets` 1 for `add_extra_token_to_sequence`,

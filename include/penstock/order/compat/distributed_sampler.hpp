@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/numpy_random_state.hpp>
 #include <penstock/core/cpp20.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/order/compat/detail/mersenne_twister.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 

@@ -3,11 +3,11 @@
 
 #include <penstock/source/rows/megatron_samples.hpp>
 
+#include <penstock/base/numpy_random_state.hpp>
 #include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/order/compat/numpy_random_state.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
 #include <array>

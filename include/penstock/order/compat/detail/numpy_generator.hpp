@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/numpy_random_state.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/order/compat/detail/numpy_shuffle.hpp>
 #include <penstock/order/detail/wide.hpp>
 
 #include <algorithm>

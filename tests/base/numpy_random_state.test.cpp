@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/order/compat/numpy_random_state.hpp>
+#include <penstock/base/numpy_random_state.hpp>
 
 #include "support/catch.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("order/compat/numpy_random_state: shuffles as numpy does") {
+TEST_CASE("base/numpy_random_state: shuffles as numpy does") {
   // numpy 2.4.6: r = RandomState(seed); a = arange(10); r.shuffle(a); b = arange(1000); r.shuffle(b)
   struct shuffled {
     std::uint32_t seed;
@@ -35,7 +35,7 @@ TEST_CASE("order/compat/numpy_random_state: shuffles as numpy does") {
   }
 }
 
-TEST_CASE("order/compat/numpy_random_state: draws what the standard library's twister draws") {
+TEST_CASE("base/numpy_random_state: draws what the standard library's twister draws") {
   for (const std::uint32_t seed : {0u, 5u, 0xffffffffu}) {
     ps::detail::numpy_random_state draw(seed);
     std::mt19937 same(seed);
