@@ -8,7 +8,6 @@
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/compat/mosaic_resampled.hpp>
-#include <penstock/order/compat/numpy_random_state.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cost_cut.hpp>
 #include <penstock/order/cut.hpp>

@@ -3,24 +3,8 @@
 // Made by tools/amalgamate.py from include/penstock; do not edit.
 #pragma once
 
-#include <arpa/inet.h>
-#include <dirent.h>
-#include <fcntl.h>
-#include <fnmatch.h>
-#include <glob.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-#include <unistd.h>
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -41,13 +25,18 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <dirent.h>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
+#include <fnmatch.h>
 #include <fstream>
 #include <functional>
+#include <glob.h>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <linux/futex.h>
 #include <list>
 #include <map>
 #include <memory>
@@ -56,18 +45,29 @@
 #include <numbers>
 #include <numeric>
 #include <optional>
+#include <pthread.h>
 #include <random>
 #include <set>
+#include <signal.h>
 #include <source_location>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 #include <system_error>
 #include <thread>
 #include <tuple>
 #include <type_traits>
+#include <unistd.h>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -1010,6 +1010,89 @@ inline void list_name(std::string& list, std::string_view name) {
   else if (!list.ends_with(", ..."))
     list += ", ...";
 }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/numpy_random_state.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
+/// Implemented here because <random> would slow the compilation of every program that includes an order.
+class mersenne_twister {
+ public:
+  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
+    state_[0] = seed;
+    for (std::size_t i = 1; i < length; ++i) {
+      const std::uint32_t before = state_[i - 1];
+      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t next() noexcept {
+    if (used_ == length) twist();
+    std::uint32_t y = state_[used_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+
+ private:
+  static constexpr std::size_t length = 624, middle = 397;
+
+  void twist() noexcept {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint32_t joined =
+          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
+      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
+      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
+    }
+    used_ = 0;
+  }
+
+  std::array<std::uint32_t, length> state_;
+  std::size_t used_ = length;
+};
+
+/// A number in [0, maximum], drawn by masking: numpy's `random_interval`
+/// (`numpy/random/src/distributions/distributions.c`). `draw` has `next32()` and `next64()`.
+template <class Draw>
+[[nodiscard]] std::uint64_t numpy_interval(Draw& draw, std::uint64_t maximum) noexcept {
+  if (maximum == 0) return 0;
+  std::uint64_t mask = maximum;
+  for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
+  while (true) {
+    const std::uint64_t drawn = (maximum > 0xffffffffu ? draw.next64() : draw.next32()) & mask;
+    if (drawn <= maximum) return drawn;
+  }
+}
+
+/// numpy's `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
+template <class Draw, class First>
+void numpy_shuffle(Draw& draw, First first, std::uint64_t count) noexcept {
+  using distance = decltype(first - first);
+  for (std::uint64_t i = count; i-- > 1;)
+    std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(numpy_interval(draw, i))]);
+}
+
+/// The generator `numpy.random.RandomState(seed)`, as far as its `shuffle` goes.
+/// Source: `numpy/random/mtrand.pyx` and `numpy/random/src/mt19937/mt19937.h`.
+class numpy_random_state {
+ public:
+  explicit numpy_random_state(std::uint32_t seed) noexcept : draw_(seed) {}
+
+  [[nodiscard]] std::uint32_t next32() noexcept { return draw_.next(); }
+  [[nodiscard]] std::uint64_t next64() noexcept {
+    const std::uint64_t high = draw_.next();
+    return high << 32 | draw_.next();
+  }
+  /// `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
+  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
+
+ private:
+  mersenne_twister draw_;
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -9795,8 +9878,9 @@ class window_documents : public packed_rows {
 /// The documents in windows of tokens in which an end-of-text token ends each: that of the tokenizer, which
 /// belongs to the document before it.
 ///
-///     const std::vector<std::uint16_t> tokens{1, 2, 9, 3, 4, 5};
-///     const auto documents = document_rows(tensor_view<const std::uint16_t>(tokens.data(), extents(1, 6)), 9);
+///     const std::vector<std::uint16_t> text{1, 2, 9, 3, 4, 5};  // 5 inputs and a target
+///     const tensor_view<const std::uint16_t> window(text.data(), extents(1, 6));
+///     const auto documents = document_rows(window, 9);
 ///     const std::vector<std::int32_t> starts = documents.cu_seqlens();  // 0, 3, 5
 ///
 /// In: (rows, length + targets) tokens, as a batch of `raw_tokens`, `llmc_tokens`, `megatron_tokens`,
@@ -38777,50 +38861,6 @@ inline constexpr detail::class_balanced_fn class_balanced{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/compat/detail/mersenne_twister.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
-/// Implemented here because <random> would slow the compilation of every program that includes an order.
-class mersenne_twister {
- public:
-  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
-    state_[0] = seed;
-    for (std::size_t i = 1; i < length; ++i) {
-      const std::uint32_t before = state_[i - 1];
-      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
-    }
-  }
-
-  [[nodiscard]] std::uint32_t next() noexcept {
-    if (used_ == length) twist();
-    std::uint32_t y = state_[used_++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-  }
-
- private:
-  static constexpr std::size_t length = 624, middle = 397;
-
-  void twist() noexcept {
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::uint32_t joined =
-          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
-      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
-      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
-    }
-    used_ = 0;
-  }
-
-  std::array<std::uint32_t, length> state_;
-  std::size_t used_ = length;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/order/compat/distributed_sampler.hpp
 
 namespace penstock::inline v0_1 {
@@ -39004,33 +39044,6 @@ struct distributed_sampler_stage {
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/order/compat/detail/numpy_shuffle.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A number in [0, maximum], drawn by masking: numpy's `random_interval`
-/// (`numpy/random/src/distributions/distributions.c`). `draw` has `next32()` and `next64()`.
-template <class Draw>
-[[nodiscard]] std::uint64_t numpy_interval(Draw& draw, std::uint64_t maximum) noexcept {
-  if (maximum == 0) return 0;
-  std::uint64_t mask = maximum;
-  for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
-  while (true) {
-    const std::uint64_t drawn = (maximum > 0xffffffffu ? draw.next64() : draw.next32()) & mask;
-    if (drawn <= maximum) return drawn;
-  }
-}
-
-/// numpy's `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
-template <class Draw, class First>
-void numpy_shuffle(Draw& draw, First first, std::uint64_t count) noexcept {
-  using distance = decltype(first - first);
-  for (std::uint64_t i = count; i-- > 1;)
-    std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(numpy_interval(draw, i))]);
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/detail/wide.hpp
 
@@ -40004,30 +40017,6 @@ struct mosaic_resampled_stage {
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/order/compat/numpy_random_state.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The generator `numpy.random.RandomState(seed)`, as far as its `shuffle` goes.
-/// Source: `numpy/random/mtrand.pyx` and `numpy/random/src/mt19937/mt19937.h`.
-class numpy_random_state {
- public:
-  explicit numpy_random_state(std::uint32_t seed) noexcept : draw_(seed) {}
-
-  [[nodiscard]] std::uint32_t next32() noexcept { return draw_.next(); }
-  [[nodiscard]] std::uint64_t next64() noexcept {
-    const std::uint64_t high = draw_.next();
-    return high << 32 | draw_.next();
-  }
-  /// `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
-  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
-
- private:
-  mersenne_twister draw_;
-};
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/cost_cut.hpp
 
@@ -63065,8 +63054,8 @@ class megatron_gpt_source : public record_files<detail::megatron_gpt_layout<T, W
 ///
 ///     auto train = megatron_gpt<std::uint16_t>(
 ///         "openwebtext_text_document", token_window<1024>{},
-///         {.samples = 500'000 * 512, .seed = 1234, .split = "969,30,1", .part = megatron_part::train});
-///     auto rest = train | skip(120'000 * 512) | shard(0, 64) | batch(8);  // after 120,000 steps of 64 x 8
+///         {.samples = 10'000 * 64, .seed = 1234, .split = "969,30,1", .part = megatron_part::train});
+///     auto rest = train | skip(2'500 * 64) | shard(0, 8) | batch(8);  // after 2,500 steps of 8 ranks
 ///
 /// In: the prefix of a pair of `PREFIX.bin` and `PREFIX.idx`, or a storage that names both files and those of
 /// the cache; windows of Megatron's `sequence_length`, with `targets` 1 for `add_extra_token_to_sequence`,
