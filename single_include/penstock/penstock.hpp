@@ -9859,10 +9859,10 @@ class window_documents : public packed_rows {
     std::vector<std::int64_t> all(row_count() * capacity(), ignored);
     const std::size_t span = row_count() == 0 ? 0 : tokens.size() / row_count();
     for (const packed_document& d : documents()) {
-      const T* const from = tokens.data() + d.row * span + d.begin;
+      const T* const first = tokens.data() + d.row * span + d.begin;
       const bool next = d.begin + d.length == capacity() && goes_on_[d.row];
       for (std::size_t i = 0; i < d.length - (next ? 0u : 1u); ++i)
-        all[d.row * capacity() + d.begin + i] = static_cast<std::int64_t>(from[i + 1]);
+        all[d.row * capacity() + d.begin + i] = static_cast<std::int64_t>(first[i + 1]);
     }
     return all;
   }
