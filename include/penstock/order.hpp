@@ -5,6 +5,7 @@
 
 #include <penstock/order/class_balanced.hpp>
 #include <penstock/order/compat/distributed_sampler.hpp>
+#include <penstock/order/compat/megatron_blend.hpp>
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/compat/mosaic_resampled.hpp>

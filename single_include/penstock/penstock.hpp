@@ -39045,6 +39045,227 @@ struct distributed_sampler_stage {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/compat/megatron_blend.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What Megatron was told of a blend, for `megatron_blend`.
+struct megatron_blend_options {
+  /// The weights of `--data-path`, one for each dataset; empty: their sizes.
+  std::vector<double> weights = {};
+  /// The number of samples that was asked for; 0, without weights only: all of them.
+  std::uint64_t samples = 0;
+};
+
+/// The order of `megatron_blend`. Copies share its table.
+class megatron_blend_order {
+  using table = std::vector<std::uint32_t>;
+
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    shared<const table> samples;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch, (*samples)[detail::to_size(index)]};
+    }
+  };
+
+  megatron_blend_order(const order_input& in, const megatron_blend_options& options);
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return samples_->size(); }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, samples_}; }
+  /// A sample's position; empty if the blend does not contain it. Searches the table.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+
+ private:
+  shared<const table> samples_;  // by position: the sample of the datasets together
+};
+
+/// The stage `megatron_blend({...})`.
+struct megatron_blend_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "megatron_blend";
+
+  [[nodiscard]] megatron_blend_order make(const order_input& in) const { return {in, options}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"megatron_blend(", options.weights.size(), " weights, ", options.samples, " samples)"});
+  }
+  void fingerprint(auto& h) const {
+    h.add(stage_name, options.samples);
+    for (const double weight : options.weights) h.add(std::bit_cast<std::uint64_t>(weight));
+  }
+
+  megatron_blend_options options;
+};
+
+/// The order of Megatron-LM's `BlendedDataset`, sample for sample: which dataset each sample is from. Each
+/// shard of the source is one dataset, as those of a `concat` of `megatron_gpt` are.
+///
+///     const std::vector<double> weights{0.3, 0.7};
+///     const auto each = megatron_blend_samples(weights, 1000);
+///     auto blend = concat(web, books) | megatron_blend({.weights = weights, .samples = 1000}) | batch(8);
+///
+/// `web` and `books` are then made with `.samples = each[0]` and `each[1]`, which are the numbers that
+/// Megatron builds. With weights there are as many samples as Megatron's rounding makes of `samples`, and
+/// `take(n)` ends at n; without, at most all of them.
+/// A sequencer; keeps every guarantee.
+/// Cost: a table of 4 bytes for each sample, built when the plan is opened by a look at each weight for each
+/// sample. A sample costs one look-up; `position_of` searches the table.
+/// Throws `error(errc::argument)` if there are not as many weights as shards, for a weight that is not a
+/// number of 0 or more, for weights without `samples`, for more than 2^32 samples, and, as Megatron does, if
+/// a dataset has fewer samples than the blend takes of it. Thread-safe.
+/// Source: megatron/core/datasets/{blended_dataset,blended_megatron_dataset_builder}.py and helpers.cpp, of
+/// megatron-core 0.16.1.
+[[nodiscard]] inline megatron_blend_stage megatron_blend(megatron_blend_options options) {
+  return {std::move(options)};
+}
+
+/// For each dataset of a blend the number of samples that Megatron asks of it, which is that of its share of
+/// `samples` and `mid_level_dataset_surplus` more.
+[[nodiscard]] std::vector<std::uint64_t> megatron_blend_samples(const std::vector<double>& weights,
+                                                                std::uint64_t samples,
+                                                                double surplus = 0.005);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/compat/detail/numpy_sum.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// `numpy.sum`: adds in eight partial sums, and in halves above 128 values. Another order of additions could
+/// round to a different sample.
+[[nodiscard]] inline double numpy_sum(std::span<const double> values) {
+  if (values.size() < 8) {
+    double all = 0;
+    for (const double one : values) all += one;
+    return all;
+  }
+  if (values.size() > 128) {
+    const std::size_t half = values.size() / 2 / 8 * 8;
+    return numpy_sum(values.first(half)) + numpy_sum(values.subspan(half));
+  }
+  std::array<double, 8> sums{};
+  std::copy_n(values.begin(), 8, sums.begin());
+  std::size_t i = 8;
+  for (; i + 8 <= values.size(); i += 8)
+    for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
+  double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  for (; i < values.size(); ++i) all += values[i];
+  return all;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/compat/megatron_blend.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void refuse_blend(std::initializer_list<piece> why) {
+  throw error(errc::argument, why).in_stage("megatron_blend");
+}
+
+PENSTOCK_INLINE std::vector<double> normal_weights(std::vector<double> weights) {
+  for (const double one : weights)
+    if (!(one >= 0) || one > 0x1p53) refuse_blend({"a weight is not a number from 0 to 2^53"});
+  const double sum = numpy_sum(weights);
+  if (!(sum > 0)) refuse_blend({"all weights are 0"});
+  for (double& one : weights) one /= sum;
+  return weights;
+}
+
+// The next dataset: that which lacks most of its share after `before` samples. `lacking` are those to look
+// at.
+PENSTOCK_INLINE std::size_t most_behind(const std::vector<double>& weights,
+                                        const std::vector<std::uint64_t>& taken,
+                                        const std::vector<std::size_t>& lacking, std::uint64_t before) {
+  const double so_far = std::max(static_cast<double>(before), 1.0);
+  std::size_t found = lacking.front();
+  double most = std::numeric_limits<double>::lowest();
+  for (const std::size_t i : lacking) {
+    // rounded by itself: fused with the subtraction, as compilers may do, it could choose another dataset
+    const volatile double share = weights[i] * so_far;
+    if (const double behind = share - static_cast<double>(taken[i]); behind > most) {
+      most = behind;
+      found = i;
+    }
+  }
+  return found;
+}
+
+PENSTOCK_INLINE std::vector<std::uint64_t> blend_shares(const std::vector<double>& normal,
+                                                        std::uint64_t samples, double surplus) {
+  std::vector<std::uint64_t> shares;
+  for (const double weight : normal)
+    shares.push_back(static_cast<std::uint64_t>(
+        std::ceil(std::ceil(static_cast<double>(samples) * weight) * (1 + surplus))));
+  return shares;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::vector<std::uint64_t> megatron_blend_samples(const std::vector<double>& weights,
+                                                                  std::uint64_t samples, double surplus) {
+  if (samples > 0xffffffff || !(surplus >= 0) || surplus > 1000)
+    detail::refuse_blend(
+        {samples, " samples and a surplus of ", detail::number_text(surplus), " are too many"});
+  return detail::blend_shares(detail::normal_weights(weights), samples, surplus);
+}
+
+PENSTOCK_INLINE megatron_blend_order::megatron_blend_order(const order_input& in,
+                                                           const megatron_blend_options& options) {
+  constexpr std::uint64_t maximum = 0xffffffff;
+  if (in.size > maximum || options.samples > maximum)
+    detail::refuse_blend({std::max(in.size, options.samples), " samples are more than 2^32 - 1"});
+  const std::vector<std::uint64_t> firsts = in.starts ? *in.starts : std::vector<std::uint64_t>{0, in.size};
+  const std::size_t count = firsts.size() - 1;
+  const bool by_size = options.weights.empty(), all = by_size && options.samples == 0;
+  if (!by_size && options.weights.size() != count)
+    detail::refuse_blend({options.weights.size(), " weights do not fit ", count, " datasets"});
+  if (!by_size && options.samples == 0) detail::refuse_blend({"weights need a number of samples"});
+  if (count > 32767) detail::refuse_blend({count, " datasets are more than Megatron can number"});
+
+  std::vector<double> weights = options.weights;
+  std::uint64_t samples = in.size;
+  if (by_size) {
+    for (std::size_t i = 0; i < count; ++i) weights.push_back(static_cast<double>(firsts[i + 1] - firsts[i]));
+    if (!all) samples = std::min(samples, options.samples);
+  } else {
+    weights = detail::normal_weights(std::move(weights));
+    samples = 0;
+    for (const std::uint64_t share : detail::blend_shares(weights, options.samples, 0)) samples += share;
+    if (samples > maximum) detail::refuse_blend({samples, " samples are more than 2^32 - 1"});
+  }
+  if (in.size == 0) detail::refuse_blend({"the datasets have no samples"});
+  weights = detail::normal_weights(std::move(weights));  // once more, as Megatron does
+
+  std::vector<std::uint64_t> taken(count);
+  std::vector<std::size_t> lacking(count);
+  for (std::size_t i = 0; i < count; ++i) lacking[i] = i;
+  table made;
+  made.reserve(detail::to_size(samples));
+  for (std::uint64_t before = 0; before < samples; ++before) {
+    const std::size_t i = detail::most_behind(weights, taken, lacking, before);
+    if (firsts[i] + taken[i] == firsts[i + 1])
+      detail::refuse_blend({"the blend takes more samples of dataset ", i, " than the ", taken[i],
+                            " it has; make it with as many as megatron_blend_samples says"});
+    made.push_back(static_cast<std::uint32_t>(firsts[i] + taken[i]++));
+    if (all && firsts[i] + taken[i] == firsts[i + 1]) std::erase(lacking, i);
+  }
+  samples_.reset(new const table(std::move(made)));
+}
+
+PENSTOCK_INLINE std::optional<position> megatron_blend_order::position_of(position upstream) const {
+  const auto found = std::find(samples_->begin(), samples_->end(), upstream.index);
+  if (found == samples_->end()) return std::nullopt;
+  return position{upstream.epoch, static_cast<std::uint64_t>(found - samples_->begin())};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/detail/wide.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -39873,7 +40094,7 @@ class mosaic_draw {
     std::vector<double> parts;
     for (std::size_t i = 0; i < streams.size(); ++i)
       parts.push_back(streams[i].proportion.value_or(static_cast<double>(samples_of(i))));
-    const double all = sum(parts);
+    const double all = numpy_sum(parts);
     if (!(all > 0)) refuse({"all proportions are 0"});
     std::uint64_t given = 0;
     for (const double part : parts) {
@@ -39884,28 +40105,6 @@ class mosaic_draw {
       refuse({"the proportions do not divide ", epoch_size, " samples; give numbers of similar size"});
     for (const std::uint64_t stream : numpy_generator(seed_).choice(streams.size(), epoch_size - given))
       ++choose_[static_cast<std::size_t>(stream)];
-  }
-
-  /// Adds the way numpy does: in eight partial sums, and in halves above 128 values. Another order of
-  /// additions could round to a different sample.
-  [[nodiscard]] static double sum(std::span<const double> values) {
-    if (values.size() < 8) {
-      double all = 0;
-      for (const double one : values) all += one;
-      return all;
-    }
-    if (values.size() > 128) {
-      const std::size_t half = values.size() / 2 / 8 * 8;
-      return sum(values.first(half)) + sum(values.subspan(half));
-    }
-    std::array<double, 8> sums{};
-    std::copy_n(values.begin(), 8, sums.begin());
-    std::size_t i = 8;
-    for (; i + 8 <= values.size(); i += 8)
-      for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
-    double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    for (; i < values.size(); ++i) all += values[i];
-    return all;
   }
 
   shared<const std::vector<std::uint64_t>> starts_;
@@ -62929,7 +63128,8 @@ PENSTOCK_INLINE void megatron_samples::read(storage_facts where, session_view se
     if (name.ends_with(".bin")) {
       if (bin != nullptr)
         refuse_megatron(
-            {"there are '", *bin, "' and '", name, "', and one dataset is read; mix several with mix"});
+            {"there are '", *bin, "' and '", name,
+             "', and one dataset is read; for several, write concat(a, b) | megatron_blend({...})"});
       bin = &name;
     }
   if (bin == nullptr) refuse_megatron({"the storage names no .bin"});
@@ -63072,8 +63272,8 @@ class megatron_gpt_source : public record_files<detail::megatron_gpt_layout<T, W
 /// Keeps: 8 bytes for each document, 4 for each of an epoch, and 12 for each sample; Megatron maps the last
 /// two from its cache. Cost per sample: one copy or one read for each piece; no allocation. Making the plan
 /// costs two shuffles.
-/// Not there: blends of several datasets, and the last sample of a validation set that Megatron fills up
-/// where `drop_last_partial_validation_sequence` is false.
+/// For blends of several datasets see `megatron_blend`. Not there: the last sample of a validation set that
+/// Megatron fills up where `drop_last_partial_validation_sequence` is false.
 /// Threads: any number at once.
 /// Throws `errc::argument` for a split that is none, a part without documents, another window, or files that
 /// the storage does not name; `errc::format`, with file and offset, as `megatron_tokens` does, and for a

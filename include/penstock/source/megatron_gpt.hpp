@@ -85,8 +85,8 @@ class megatron_gpt_source : public record_files<detail::megatron_gpt_layout<T, W
 /// Keeps: 8 bytes for each document, 4 for each of an epoch, and 12 for each sample; Megatron maps the last
 /// two from its cache. Cost per sample: one copy or one read for each piece; no allocation. Making the plan
 /// costs two shuffles.
-/// Not there: blends of several datasets, and the last sample of a validation set that Megatron fills up
-/// where `drop_last_partial_validation_sequence` is false.
+/// For blends of several datasets see `megatron_blend`. Not there: the last sample of a validation set that
+/// Megatron fills up where `drop_last_partial_validation_sequence` is false.
 /// Threads: any number at once.
 /// Throws `errc::argument` for a split that is none, a part without documents, another window, or files that
 /// the storage does not name; `errc::format`, with file and offset, as `megatron_tokens` does, and for a

@@ -238,7 +238,8 @@ PENSTOCK_INLINE void megatron_samples::read(storage_facts where, session_view se
     if (name.ends_with(".bin")) {
       if (bin != nullptr)
         refuse_megatron(
-            {"there are '", *bin, "' and '", name, "', and one dataset is read; mix several with mix"});
+            {"there are '", *bin, "' and '", name,
+             "', and one dataset is read; for several, write concat(a, b) | megatron_blend({...})"});
       bin = &name;
     }
   if (bin == nullptr) refuse_megatron({"the storage names no .bin"});
