@@ -103,7 +103,8 @@ def line(prefix, length, extra, samples, seed, split, part):
         sizes = [None, None, None]
         sizes[part] = samples or None
         made = datasets(str(prefix), length, extra, sizes, seed, split, cache)[part]
-        return f"{prefix.name} {length} {int(extra)} {samples} {seed} {split} {PARTS[part]} {len(made)} {hash_of(tokens_of(made))}\n"
+        return (f"{prefix.name} {length} {int(extra)} {samples} {seed} {split} {PARTS[part]} {len(made)} "
+                f"{hash_of(tokens_of(made))}\n")
 
 
 def write_made(folder):
