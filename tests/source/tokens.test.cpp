@@ -382,6 +382,45 @@ TEST_CASE("source/tokens: windows have the numbers of their documents, from Mega
              contains("document_rows(tokens, eot)"));
 }
 
+TEST_CASE("source/tokens: a batch's documents are found by the token that ends each") {
+  using namespace tokens_test;
+  byte_vector tokens;
+  // documents of 1 to 7 tokens, of which the last is 0
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    for (std::uint64_t i = 1; i < n % 7 + 1; ++i) put<token>(tokens, 100 * n + i);
+    put<token>(tokens, 0);
+  }
+  const auto count = static_cast<std::uint32_t>(tokens.size() / 2);
+  ps::memory_files raw, with_header;
+  raw.add("x", tokens);
+  with_header.add("x", llmc(tokens, count));
+  const auto look_at = [](const auto& source) {
+    std::uint64_t rows = 0;
+    auto run = (source | ps::shuffle(ps::seed(3)) | ps::batch(7)).open();
+    for (auto epoch : run.epochs(1))
+      for (auto&& b : epoch) {
+        const ps::window_documents found = ps::document_rows(b.values(), 0);
+        const auto labels = found.labels(b.values());
+        const auto positions = found.position_ids();
+        REQUIRE(found.row_count() == b.size());
+        REQUIRE(found.capacity() == 16);
+        for (std::size_t row = 0; row < b.size(); ++row, ++rows) {
+          std::int32_t position = 0;
+          for (std::size_t i = 0; i < 16; ++i) {
+            const token here = b.values()(row, i);
+            REQUIRE(positions[row * 16 + i] == position);
+            REQUIRE(labels[row * 16 + i] == (here == 0 ? -100 : std::int64_t{b.values()(row, i + 1)}));
+            position = here == 0 ? 0 : position + 1;
+          }
+        }
+      }
+    return rows;
+  };
+  const std::uint64_t rows = (count - 17) / 16 + 1;
+  CHECK(look_at(ps::raw_tokens<token>(raw, windows{.length = 16})) == rows);
+  CHECK(look_at(ps::llmc_tokens<token>(with_header, ps::token_window<16>{})) == rows);
+}
+
 TEST_CASE("source/tokens: evaluating allocates nothing, and views point into the mapping") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
