@@ -127,6 +127,34 @@ if petastorm_imports ||
 else
   echo "run.sh: Petastorm cannot be installed; row 26r goes without it" >&2
 fi
+# The peers of rows 40 and 41, and the lengths of 40c, 40f and 41: the functions that are compared import little.
+export BENCH_SEQUENCES_SCRIPTS=$root/bench/sequences
+if "$peers/bin/python" -c 'import importlib.util as u, numpy, pyarrow, tokenizers
+[u.find_spec(name).name for name in ("trl", "megatron")]' 2> /dev/null ||
+  { pip_install numpy pyarrow tokenizers && pip_install --no-deps trl megatron-core; }; then
+  export BENCH_SEQUENCES_PYTHON=$peers/bin/python
+else
+  echo "run.sh: TRL, Megatron or tokenizers cannot be installed; rows 40a and 41b go without them" >&2
+fi
+if can_install; then
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends librust-rand-dev \
+    librust-rayon-dev librust-serde-dev librust-serde-derive-dev librust-serde-json-dev librust-smallvec-dev \
+    librust-thiserror-dev linux-doc postgresql-doc python3-doc > /dev/null 2>&1 || true
+fi
+if BENCH_SEQPACKER=$("$root/bench/sequences/build_seqpacker.sh" "$build/seqpacker" 2> /dev/null); then
+  export BENCH_SEQPACKER
+else
+  echo "run.sh: seqpacker cannot be built; row 40d is left out, and 40a goes without it" >&2
+fi
+words=${PENSTOCK_TEST_DATA:-$root/../shared/data}/tokens/gpt2_bpe
+[ -e "$build/sections.u32" ] || [ -z "${BENCH_SEQUENCES_PYTHON:-}" ] ||
+  "$BENCH_SEQUENCES_PYTHON" "$BENCH_SEQUENCES_SCRIPTS/lengths.py" "$words/gpt2_bpe_encoder.json" \
+    "$words/gpt2_bpe_vocab.bpe" "$build/pages.u32" "$build/sections.u32" > /dev/null 2>&1 || true
+if [ -s "$build/sections.u32" ]; then
+  export BENCH_SEQUENCES_LENGTHS=$build/sections.u32
+else
+  echo "run.sh: the manuals cannot be tokenised; rows 40c, 40f and 41 are left out" >&2
+fi
 [ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 
 python3 "$root/bench/report.py" "$build" "$@"

@@ -24493,12 +24493,11 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
 
-/// The values of a sequence that lie in memory, or nothing if it must be asked to write them.
-template <class T, class V>
-[[nodiscard]] const T* values_in_memory(const V& v) {
-  if constexpr (blob<V> || array_expression<V> || tells_strides<V>)
-    return nullptr;
-  else if constexpr (requires { v.values(); })
+/// Whether the values of a sequence lie in memory; otherwise it is asked to write them.
+template <class V>
+inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tells_strides<V>;
+[[nodiscard]] auto values_in_memory(const auto& v) {
+  if constexpr (requires { v.values(); })
     return v.values().data();
   else
     return v.data();
@@ -24529,15 +24528,14 @@ class packed_column : public shapeless_column {
   template <class U>
   void write(std::size_t slot, const U& value) {
     const packed_document& d = rows_->documents[slot];
-    const extents found = detail::value_shape(value);
-    if (found.rank() != 1 || found[0] != d.whole) [[unlikely]]
-      detail::refuse_length(found, d, *rows_);
-    if (const T* const there = detail::values_in_memory<T>(value))
-      copy(slot, d, there + d.first);
+    if (!has_length(value, d.whole)) [[unlikely]]
+      detail::refuse_length(detail::value_shape(value), d, *rows_);
+    if constexpr (detail::lies_in_memory<U>)
+      copy(slot, d, detail::values_in_memory(value) + d.first);
     else if (d.length == d.whole && rows_->slices == 1)
-      detail::write_values(value, row(d), found, memory_.space());
+      detail::write_values(value, row(d), detail::value_shape(value), memory_.space());
     else
-      copy(slot, d, all_of(value, found) + d.first);
+      copy(slot, d, all_of(value, detail::value_shape(value)) + d.first);
   }
   void blank(std::size_t slot) { rows_->documents[slot].length = 0; }
   /// Fills the padding.
@@ -24545,10 +24543,9 @@ class packed_column : public shapeless_column {
     const packed_rows view = rows_->view();
     std::size_t done = 0;
     for (const packed_document& d : view.documents())
-      view.for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+      view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
         pad(done, place);
-        const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
-        done = place + used;
+        done = place + std::min(count, d.length - std::min(first, d.length));
       });
     pad(done, view.row_count() * view.capacity());
   }
@@ -24569,6 +24566,14 @@ class packed_column : public shapeless_column {
   }
 
  private:
+  [[nodiscard]] static bool has_length(const auto& value, std::uint64_t length) {
+    if constexpr (requires { value.shape(); }) {
+      const auto& shape = value.shape();
+      return shape.rank() == 1 && shape[0] == length;
+    } else {
+      return static_cast<std::uint64_t>(value.size()) == length;
+    }
+  }
   [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
   [[nodiscard]] T* row(const packed_document& d) const noexcept {
     return values() + d.row * rows_->capacity + d.begin;
@@ -25369,9 +25374,8 @@ template <fixed_string Tokens, fixed_string... Loss, any_batch B>
   static_assert(sizeof...(Loss) <= 1,
                 "penstock: labels takes the tokens and one field that says where loss counts");
   constexpr bool packed = requires { b.packing(); };
-  static_assert(
-      packed,
-      "penstock: labels are for rows of tokens; write light_tuple<\"tokens\">(length, 4096) before batch");
+  static_assert(packed,
+                "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch");
   if constexpr (packed)
     return get<Tokens>(b).labels(get<Loss>(b)...);
   else
@@ -34293,6 +34297,7 @@ constexpr std::string_view kind_text() {
     return "sequencer";
   if constexpr (part_of_kind<Stage, filter_tag>) return "filter";
   if constexpr (part_of_kind<Stage, flat_map_tag>) return "flat map";
+  if constexpr (part_of_kind<Stage, pack_tag> || part_of_kind<Stage, row_tag>) return "rows";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
   if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
   if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>) return "device";
@@ -40561,9 +40566,9 @@ struct work_weights {
 /// as that helps. Never worse than rows in order, `count / ranks` consecutive ones to each rank. If the rows
 /// do not divide evenly, the first `count % ranks` ranks have one more. Whole numbers only, so that every
 /// rank computes the same deal on any machine, and nothing is communicated.
-/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, about
-/// 20 bytes for each row and 32 for each rank: once it has seen as many, `deal` allocates nothing.
-/// Errors: `error(errc::argument)` for no ranks. Costs whose sum would be 2^63 or more are rounded.
+/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, 16
+/// bytes for each row and each rank: once it has seen as many, `deal` allocates nothing.
+/// Throws `error(errc::argument)` for no ranks. Costs whose sum might be 2^63 or more are rounded.
 /// Threads: one at a time.
 /// Source: R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969 (the longest first), with a limit
 /// to the number as in L.-H. Tsai, "Asymptotic Analysis of an Algorithm for Balanced Parallel Processor
@@ -41926,11 +41931,12 @@ struct row_limits {
 /// `best_fit` they come last, into the first rows that may have more samples.
 /// Of rows with equal room `best_fit` takes the one that has had that room for the shortest time. Without
 /// `max_samples` the number of rows does not depend on that.
-/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once,
-/// in O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory, about 16
-/// bytes per sample and 8 to 12 per row; above a capacity of 4,097 `best_fit` also has up to 264 bytes for
-/// each room that rows have. Once it has seen as many samples and rows, `pack` allocates nothing.
-/// Errors: `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
+/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
+/// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
+/// sample, 12 per row, for `first_fit` up to 16 more per sample, and for `best_fit` up to 17 KB, or above a
+/// capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
+/// and rows, `pack` allocates nothing.
+/// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
 /// Threads: one at a time.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
 /// over whole numbers); the bits over rooms are as in van Emde Boas' trees.
@@ -41973,7 +41979,7 @@ class row_packer {
   };
 
   row_limits limits_;
-  std::uint32_t capacity_, most_;
+  std::uint32_t capacity_, max_samples_;
   std::size_t rows_ = 0;
   std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
   std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort
@@ -42003,7 +42009,7 @@ void at_least(std::vector<T>& v, std::size_t size) {
 PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
     : limits_(limits),
       capacity_(static_cast<std::uint32_t>(limits.capacity)),
-      most_(static_cast<std::uint32_t>(
+      max_samples_(static_cast<std::uint32_t>(
           limits.max_samples == 0
               ? detail::rows_by_room::none
               : std::min<std::uint64_t>(limits.max_samples, detail::rows_by_room::none))) {
@@ -42017,18 +42023,23 @@ PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
 PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
   rows_ = 0;
   check(lengths);
-  detail::at_least(begins_, 1);
-  begins_[0] = 0;
   if (lengths.empty()) return;
-  detail::at_least(order_, lengths.size());
-  detail::at_least(items_, lengths.size());
-  if (limits_.how == packing::in_order) return in_order(lengths);
-  detail::at_least(row_of_, lengths.size());
-  if (limits_.how == packing::best_fit)
-    best_fit(lengths);
-  else
-    first_fit(lengths);
-  gather(lengths.size());
+  try {
+    detail::at_least(items_, lengths.size());
+    detail::at_least(begins_, 1);
+    begins_[0] = 0;
+    if (limits_.how == packing::in_order) return in_order(lengths);
+    detail::at_least(order_, lengths.size());
+    detail::at_least(row_of_, lengths.size());
+    if (limits_.how == packing::best_fit)
+      best_fit(lengths);
+    else
+      first_fit(lengths);
+    gather(lengths.size());
+  } catch (...) {
+    rows_ = 0;  // out of memory
+    throw;
+  }
 }
 
 PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
@@ -42106,11 +42117,11 @@ PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t fir
       open& filled = open_[row];
       const std::uint32_t next = filled.next;
       const std::uint32_t put = static_cast<std::uint32_t>(
-          std::min<std::size_t>(std::min(each, most_ - filled.samples), last - first));
+          std::min<std::size_t>(std::min(each, max_samples_ - filled.samples), last - first));
       std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
       first += put;
       filled.samples += put;
-      if (filled.samples != most_) {
+      if (filled.samples != max_samples_) {
         if (put == each) {
           filled.next = newest;
           newest = row;
@@ -42135,7 +42146,7 @@ PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t fir
 PENSTOCK_INLINE void row_packer::put_empty(std::size_t first, std::size_t last) {
   for (std::uint32_t row = 0; first != last; ++row) {
     if (row == rows_) open_row();
-    const std::size_t put = std::min<std::size_t>(most_ - open_[row].samples, last - first);
+    const std::size_t put = std::min<std::size_t>(max_samples_ - open_[row].samples, last - first);
     std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
     open_[row].samples += static_cast<std::uint32_t>(put);
     first += put;
@@ -42167,7 +42178,7 @@ PENSTOCK_INLINE void row_packer::first_fit(lengths_view lengths) {
     if (row == rows_) open_row();
     order_[i] = static_cast<std::uint32_t>(i);
     row_of_[i] = row;
-    tree_[node] = ++open_[row].samples == most_ ? 0 : tree_[node] - lengths[i];
+    tree_[node] = ++open_[row].samples == max_samples_ ? 0 : tree_[node] - lengths[i];
     for (node /= 2; node != 0; node /= 2) {
       const std::uint32_t room = std::max(tree_[2 * node], tree_[2 * node + 1]);
       if (std::exchange(tree_[node], room) == room) break;
@@ -42183,7 +42194,7 @@ PENSTOCK_INLINE void row_packer::in_order(lengths_view lengths) {
       detail::at_least(begins_, ++rows_ + 1);
       begins_[rows_ - 1] = static_cast<std::uint32_t>(i);
       room = capacity_;
-      more = most_;
+      more = max_samples_;
     }
     room -= lengths[i];
     --more;
@@ -42336,6 +42347,9 @@ class packed_windows {
  public:
   /// Throws `error(errc::argument)` for options that no row can have.
   packed_windows(packed_source from, packed_facts facts, std::uint64_t seed);
+  packed_windows(const packed_windows&) = delete;
+  packed_windows& operator=(const packed_windows&) = delete;
+  ~packed_windows();
 
   /// The rows of an epoch, from one pass over it; `of_all` is the number of rows in a step.
   [[nodiscard]] std::shared_ptr<const packed_table> table(std::uint64_t epoch, std::uint64_t of_all,
@@ -42353,8 +42367,12 @@ class packed_windows {
   }
   /// Places of a piece in its row.
   [[nodiscard]] std::uint32_t padded(std::uint32_t length) const noexcept {
+    return units(length) * static_cast<std::uint32_t>(facts_.options.align);
+  }
+  /// The same, in units of `.align`.
+  [[nodiscard]] std::uint32_t units(std::uint32_t length) const noexcept {
     const auto align = static_cast<std::uint32_t>(facts_.options.align);
-    return (length + align - 1) / align * align;
+    return align == 1 ? length : (length + align - 1) / align;
   }
 
  private:
@@ -42365,8 +42383,10 @@ class packed_windows {
   };
   struct cache {
     std::mutex guard;
-    std::array<kept, 8> windows;  // the last ones, in turn
+    std::vector<std::unique_ptr<packed_window>> unused;  // whose memory the next ones get
+    std::array<kept, 8> windows;                         // the last ones, in turn
     std::size_t next = 0;
+    std::unique_ptr<builder> idle;                                             // if no thread packs a window
     std::vector<std::pair<std::uint64_t, epoch_tables<packed_table>>> tables;  // by rows of a step
   };
 
@@ -42378,7 +42398,7 @@ class packed_windows {
   packed_source from_;
   packed_facts facts_;
   std::uint64_t seed_;
-  std::unique_ptr<cache> cache_;
+  std::shared_ptr<cache> cache_;
 };
 
 /// An `epoch_cut` of packed rows, for one rank.
@@ -42416,10 +42436,8 @@ class packed_epoch {
   [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
   [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
   [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
-  /// Calls `f(window, its number, row in it)` for a row.
-  template <class F>
-  void with_row(std::uint64_t row, const F& f) const;
-  [[nodiscard]] std::uint64_t work_of(std::uint64_t row) const;
+  /// A row at a time; keeps its window.
+  class row_reader;
   [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;
   [[noreturn, gnu::cold]] void refuse() const;
 
@@ -42454,7 +42472,9 @@ class packed_windows::builder {
     of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
                    read_);
     pieces_.clear();
-    padded_.clear();
+    units_.clear();
+    pieces_.reserve(read_.lengths.size());
+    units_.reserve(read_.lengths.size());
     for (std::size_t i = 0; i < read_.lengths.size(); ++i)
       if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
         too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
@@ -42464,25 +42484,22 @@ class packed_windows::builder {
       packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
       packer_capacity_ = capacity;
     }
-    packer_->pack(padded_);
+    packer_->pack(units_);
     return true;
   }
   [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
   /// The window that was packed last, its rows in the order of the epoch.
-  [[nodiscard]] packed_window window(std::uint64_t key) const {
-    packed_window made;
+  void write(packed_window& made, std::uint64_t key) const {
     made.lengths = read_.lengths;
-    made.pieces.reserve(pieces_.size());
-    made.ends.reserve(rows() + 1);
-    made.ends.push_back(0);
+    made.pieces.clear();
+    made.ends.assign(1, 0);
     const permutation mixed(rows(), key);
     for (std::size_t row = 0; row < rows(); ++row) {
       const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
       for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
       made.ends.push_back(made.pieces.size());
     }
-    return made;
   }
 
   costly_sample too_long;
@@ -42504,14 +42521,14 @@ class packed_windows::builder {
   }
   void put(const packed_piece& piece) {
     pieces_.push_back(piece);
-    padded_.push_back(of_.padded(piece.length) / static_cast<std::uint32_t>(options_.align));
+    units_.push_back(of_.units(piece.length));
   }
 
   const packed_windows& of_;
   const pack_options& options_;
   packed_lengths read_;
   std::vector<packed_piece> pieces_;
-  std::vector<std::uint32_t> padded_;  // lengths for the packer, in units of `align`
+  std::vector<std::uint32_t> units_;  // lengths for the packer, in units of `align`
   std::optional<row_packer> packer_;
   std::uint64_t packer_capacity_ = 0;
 };
@@ -42533,6 +42550,8 @@ PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts 
             " positions; write repeat(n) or take(n) before it"});
   if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
 }
+
+PENSTOCK_INLINE packed_windows::~packed_windows() = default;
 
 PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
   const auto refuse = [](std::initializer_list<piece> why) {
@@ -42599,18 +42618,36 @@ PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::ui
 PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std::uint64_t epoch,
                                                                             std::uint64_t number,
                                                                             std::uint64_t capacity) const {
+  std::unique_ptr<packed_window> made;
+  std::unique_ptr<builder> with;
   {
     const std::lock_guard lock(cache_->guard);
     for (const kept& one : cache_->windows)
       if (one.made && one.epoch == epoch && one.number == number && one.capacity == capacity) return one.made;
+    with = std::move(cache_->idle);
+    if (!cache_->unused.empty()) {
+      made = std::move(cache_->unused.back());
+      cache_->unused.pop_back();
+    }
   }
-  builder one(*this);
-  if (!one.pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
-  std::shared_ptr<const packed_window> made(
-      new packed_window(one.window(rng(seed_, epoch, number, 0x7061636b)())));
+  if (!made) made.reset(new packed_window());
+  if (!with) with.reset(new builder(*this));
+  if (!with->pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
+  with->write(*made, rng(seed_, epoch, number, 0x7061636b)());
+  const std::shared_ptr<const packed_window> shared(made.release(),
+                                                    [to = std::weak_ptr<cache>(cache_)](packed_window* w) {
+                                                      std::unique_ptr<packed_window> left(w);
+                                                      const std::shared_ptr<cache> there = to.lock();
+                                                      if (!there) return;
+                                                      const std::lock_guard lock(there->guard);
+                                                      if (there->unused.size() < 2)
+                                                        there->unused.push_back(std::move(left));
+                                                    });
+  kept replaced{epoch, number, capacity, shared};  // destroyed without the lock
   const std::lock_guard lock(cache_->guard);
-  cache_->windows[cache_->next++ % cache_->windows.size()] = {epoch, number, capacity, made};
-  return made;
+  std::swap(cache_->windows[cache_->next++ % cache_->windows.size()], replaced);
+  cache_->idle = std::move(with);
+  return shared;
 }
 
 PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) const {
@@ -42655,12 +42692,40 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::first_row(std::uint64_t step) const 
                   rows_.policy == tail::drop ? rows_.size / rows_.global * rows_.global : rows_.size);
 }
 
-template <class F>
-void packed_epoch::with_row(std::uint64_t row, const F& f) const {
-  const std::size_t w = table_->window_of(row);
-  const packed_table::mark& mark = table_->marks[w];
-  f(*windows_->window(epoch_, w, mark.capacity), w, to_size(row - mark.rows));
-}
+class packed_epoch::row_reader {
+ public:
+  explicit row_reader(const packed_epoch& of) : of_(of) {}
+
+  void go_to(std::uint64_t row) {
+    const packed_table& table = *of_.table_;
+    if (!window_ || row < table.marks[number_].rows || row >= table.marks[number_ + 1].rows) {
+      number_ = table.window_of(row);
+      window_ = of_.windows_->window(of_.epoch_, number_, table.marks[number_].capacity);
+    }
+    const std::size_t in_it = to_size(row - table.marks[number_].rows);
+    first_ = window_->ends[in_it];
+    count_ = window_->ends[in_it + 1] - first_;
+  }
+  [[nodiscard]] std::span<const packed_piece> pieces() const noexcept {
+    return {window_->pieces.data() + first_, count_};
+  }
+  [[nodiscard]] std::uint64_t position_of(const packed_piece& one) const noexcept {
+    return of_.windows_->first_of(number_) + one.place;
+  }
+  [[nodiscard]] std::uint64_t length_of(const packed_piece& one) const noexcept {
+    return window_->lengths[one.place];
+  }
+  [[nodiscard]] std::uint64_t work() const noexcept {
+    std::uint64_t sum = 0;
+    for (const packed_piece& one : pieces()) sum = work_weights::plus(sum, of_.dealt_by_->of(one.length));
+    return sum;
+  }
+
+ private:
+  const packed_epoch& of_;
+  std::size_t number_ = 0, first_ = 0, count_ = 0;
+  std::shared_ptr<const packed_window> window_;
+};
 
 PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   const std::uint64_t row = first_row(step);
@@ -42692,20 +42757,15 @@ PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) c
   into.lengths = &facts.lengths;
 }
 
-PENSTOCK_INLINE std::uint64_t packed_epoch::work_of(std::uint64_t row) const {
-  std::uint64_t sum = 0;
-  with_row(row, [&](const packed_window& window, std::size_t, std::size_t r) {
-    for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i)
-      sum = work_weights::plus(sum, dealt_by_->of(window.pieces[i].length));
-  });
-  return sum;
-}
-
 /// This rank's rows of a step, dealt by work.
 PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
                                                                std::uint64_t count) const {
   std::vector<std::uint64_t> work;
-  for (std::uint64_t i = 0; i < count; ++i) work.push_back(work_of(first + i));
+  row_reader row(*this);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    row.go_to(first + i);
+    work.push_back(row.work());
+  }
   equal_work dealer;
   dealer.deal({work.data(), work.size()}, to_size(rows_.world));
   std::vector<std::uint64_t> mine;
@@ -42728,18 +42788,25 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   // The same on all ranks, also where it changes within the step.
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    with_row(rows[r], [&](const packed_window& window, std::size_t w, std::size_t row) {
-      std::uint32_t begin = 0;
-      for (std::size_t i = window.ends[row]; i < window.ends[row + 1]; ++i) {
-        const packed_piece& piece = window.pieces[i];
-        const std::uint32_t places = windows_->padded(piece.length);
-        made->positions.push_back(windows_->first_of(w) + piece.place);
-        made->rows.documents.push_back({static_cast<std::uint32_t>(r), begin, piece.length, places,
-                                        piece.first, window.lengths[piece.place]});
-        begin += places;
-      }
-    });
+  row_reader row(*this);
+  std::size_t samples = 0;
+  for (const std::uint64_t one : rows) {
+    row.go_to(one);
+    samples += row.pieces().size();
+  }
+  made->positions.reserve(samples);
+  made->rows.documents.reserve(samples);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    row.go_to(rows[r]);
+    std::uint32_t begin = 0;
+    for (const packed_piece& one : row.pieces()) {
+      const std::uint32_t places = windows_->padded(one.length);
+      made->positions.push_back(row.position_of(one));
+      made->rows.documents.push_back(
+          {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
+      begin += places;
+    }
+  }
   return made;
 }
 
@@ -65993,7 +66060,7 @@ struct context_parallel_without_pack : about_expression {
     static_assert(
         never<decltype(reached)>,
         "penstock: context_parallel takes a part of each sample in the rows of pack, and there are "
-        "none here; write light_tuple<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
+        "none here; write pack<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
   }
 };
 
@@ -66059,7 +66126,7 @@ struct deal_by_without_pack : about_expression {
   static consteval void explain(auto reached) {
     static_assert(never<decltype(reached)>,
                   "penstock: deal_by deals the rows of pack to ranks, and there are none here; write "
-                  "light_tuple<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
+                  "pack<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
   }
 };
 struct deal_by_after_batch : about_expression {
@@ -68756,18 +68823,16 @@ namespace mistakes {
 
 struct pack_after_batch : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack makes rows of samples, which batch stacks; write light_tuple<\"tokens\">(length, "
-        "4096) | batch(n)");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack makes rows of samples, which batch stacks; write pack<\"tokens\">(length, "
+                  "4096) | batch(n)");
   }
 };
 struct two_packs : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack after pack; name all fields in one: light_tuple<\"tokens\", \"weights\">(length, "
-        "4096)");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack after pack; name all fields in one: pack<\"tokens\", \"weights\">(length, "
+                  "4096)");
   }
 };
 struct pack_without_positions : about_expression {
@@ -68787,10 +68852,9 @@ struct pack_without_numbers : about_expression {
 };
 struct pack_of_no_sequence : about_element {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: light_tuple<\"tokens\"> puts sequences one after another, and a field that it names is "
-        "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack<\"tokens\"> puts sequences one after another, and a field that it names is "
+                  "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
   }
 };
 

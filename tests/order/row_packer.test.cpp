@@ -195,6 +195,33 @@ TEST_CASE("order/row_packer: a packer that is used again forgets what it packed,
   }
 }
 
+TEST_CASE("order/row_packer: without memory there are no rows, and later there are") {
+  lengths of;
+  ps::rng random(4, 0, 0);
+  for (int i = 0; i < 500; ++i) of.push_back(static_cast<std::uint32_t>(random.below(5001)));
+  for (const ps::packing how : all_kinds) {
+    ps::row_packer fresh({5000, 0, how});
+    const rows expected = packed(fresh, of);
+    int failed = 0;
+    for (std::uint64_t number = 1;; ++number) {
+      ps::row_packer packer({5000, 0, how});
+      penstock_test::failing_allocation = number;
+      bool thrown = false;
+      try {
+        packer.pack(of);
+      } catch (const std::bad_alloc&) {
+        thrown = true;
+      }
+      penstock_test::failing_allocation = 0;
+      if (!thrown) break;
+      ++failed;
+      REQUIRE(packer.rows() == 0);
+      REQUIRE(packed(packer, of) == expected);
+    }
+    CHECK(failed > 5);
+  }
+}
+
 TEST_CASE("order/row_packer: what it makes of a few lengths") {
   const lengths of{5, 3, 8, 0, 2, 3, 10, 7};
   ps::row_packer best({10, 0, ps::packing::best_fit});

@@ -12,90 +12,13 @@
 #include <penstock/stage/workers.hpp>
 
 #include "support/catch.hpp"
+#include "support/packed_texts.hpp"
 
 #include <map>
 #include <set>
 
 namespace ps = penstock;
-
-namespace {
-
-using tokens = std::vector<std::int32_t>;
-using mask = std::vector<std::uint8_t>;
-using text =
-    ps::record<ps::field<"tokens", tokens>, ps::field<"label", std::uint64_t>, ps::field<"loss", mask>>;
-
-/// Token k of sample i is 1000 i + k + 1, so that 0 is padding.
-tokens sequence(std::uint64_t i, std::uint64_t length) {
-  tokens made;
-  for (std::uint64_t k = 0; k < length; ++k) made.push_back(static_cast<std::int32_t>(1000 * i + k + 1));
-  return made;
-}
-std::uint64_t length_of(std::uint64_t i) { return ps::mix64(i) % 60; }
-
-auto texts(std::uint64_t count) {
-  return ps::generated(count, [](std::uint64_t i) { return i; }) | ps::map([](std::uint64_t i) {
-           return text(sequence(i, length_of(i)), i, mask(length_of(i), static_cast<std::uint8_t>(i % 2)));
-         });
-}
-
-/// What was in a batch, for comparisons.
-struct seen {
-  std::vector<std::int32_t> tokens;
-  std::vector<ps::packed_document> documents;
-  std::vector<std::uint64_t> labels;
-  std::size_t rows = 0;
-
-  friend bool operator==(const seen&, const seen&) = default;
-};
-template <class B>
-seen see(const B& b) {
-  const auto view = ps::get<"tokens">(b);
-  const auto labels = ps::get<"label">(b);
-  return {{view.flat().begin(), view.flat().end()},
-          {view.documents().begin(), view.documents().end()},
-          {labels.begin(), labels.end()},
-          b.size()};
-}
-template <class Plan>
-std::vector<seen> see_epoch(const Plan& plan, std::uint64_t epoch = 0) {
-  std::vector<seen> all;
-  for (auto&& b : plan.epoch(epoch)) all.push_back(see(b));
-  return all;
-}
-
-/// The tokens of each row, with those of its samples where they are.
-std::vector<tokens> rows_of(const seen& one, std::size_t capacity) {
-  std::vector<tokens> rows;
-  for (std::size_t r = 0; r < one.rows; ++r) {
-    const auto first = one.tokens.begin() + static_cast<std::ptrdiff_t>(r * capacity);
-    rows.emplace_back(first, first + static_cast<std::ptrdiff_t>(capacity));
-  }
-  return rows;
-}
-
-/// Checks that each batch has the tokens that its documents say, and nothing else, and returns how often each
-/// sample's tokens came.
-std::map<std::uint64_t, std::uint64_t> check_tokens(const std::vector<seen>& all, std::size_t capacity) {
-  std::map<std::uint64_t, std::uint64_t> found;
-  for (const seen& one : all) {
-    REQUIRE(one.labels.size() == one.documents.size());
-    tokens expected(one.rows * capacity, 0);
-    for (std::size_t i = 0; i < one.documents.size(); ++i) {
-      const ps::packed_document& d = one.documents[i];
-      CHECK(d.whole == length_of(one.labels[i]));
-      REQUIRE(d.begin + d.padded <= capacity);
-      const tokens sample = sequence(one.labels[i], d.whole);
-      for (std::size_t k = 0; k < d.length; ++k)
-        expected[d.row * capacity + d.begin + k] = sample[static_cast<std::size_t>(d.first) + k];
-      found[one.labels[i]] += d.length;
-    }
-    CHECK(one.tokens == expected);
-  }
-  return found;
-}
-
-}  // namespace
+using namespace packed_texts;
 
 TEST_CASE("packed rows have every token once, and little padding") {
   auto loader =
@@ -259,80 +182,6 @@ TEST_CASE("padding has the value that was asked for, and comes last") {
     const auto mask = view.mask();
     for (std::size_t i = 0; i < mask.size(); ++i) CHECK((view.flat()[i] == -7) == (mask[i] == 0));
   }
-}
-
-TEST_CASE("the ranks of context_parallel have the chunks of every sample") {
-  constexpr std::uint32_t size = 3;
-  const auto base =
-      texts(200) | ps::shuffle(ps::seed(2)) | ps::pack<"tokens", "loss">(&length_of, 96, {.align = 2 * size});
-  const std::vector<seen> whole = see_epoch(base | ps::batch(4));
-  std::vector<std::vector<std::int64_t>> labels;
-  std::vector<std::vector<std::int64_t>> answers;
-  for (auto&& b : (base | ps::batch(4)).epoch(0)) {
-    labels.push_back(ps::labels<"tokens">(b));
-    answers.push_back(ps::labels<"tokens", "loss">(b));
-  }
-  std::vector<std::vector<std::int32_t>> got(whole.size());
-  for (std::uint32_t rank = 0; rank < size; ++rank) {
-    std::size_t step = 0;
-    for (auto&& b : (base | ps::context_parallel(size, rank) | ps::batch(4)).epoch(0)) {
-      const auto view = ps::get<"tokens">(b);
-      REQUIRE(view.shape() == ps::extents(b.size(), 96 / size));
-      const auto positions = view.position_ids(), documents = view.document_ids();
-      const auto next = ps::labels<"tokens">(b), asked = ps::labels<"tokens", "loss">(b);
-      got[step].resize(b.size() * 96, 0);
-      for (std::size_t i = 0; i < documents.size(); ++i) {
-        if (documents[i] < 0) {
-          CHECK(view.flat()[i] == 0);
-          CHECK(next[i] == -100);
-          continue;
-        }
-        const ps::packed_document& d = view.documents()[static_cast<std::size_t>(documents[i])];
-        const std::size_t at = d.row * 96 + d.begin + static_cast<std::size_t>(positions[i]);
-        got[step][at] = view.flat()[i];
-        CHECK(next[i] == labels[step][at]);
-        CHECK(asked[i] == answers[step][at]);
-      }
-      CHECK(view.whole().cu_seqlens_padded().back() == static_cast<std::int32_t>(b.size() * 96));
-      ++step;
-    }
-    CHECK(step == whole.size());
-  }
-  for (std::size_t step = 0; step < whole.size(); ++step) CHECK(got[step] == whole[step].tokens);
-}
-
-TEST_CASE("deal_by gives ranks equal work, and every rank rows to the end") {
-  const auto base = texts(1000) | ps::shuffle(ps::seed(8));
-  const auto packed = ps::pack<"tokens">(&length_of, 256, {.window = 300});
-  std::vector<tokens> expected;
-  for (const seen& one : see_epoch(base | packed | ps::batch(16)))
-    for (const tokens& row : rows_of(one, 256)) expected.push_back(row);
-  const auto work = [](const seen& one) {
-    std::uint64_t sum = 0;
-    for (const auto& d : one.documents) sum += std::uint64_t{d.length} * d.length;
-    return sum;
-  };
-  std::vector<std::vector<seen>> ranks;
-  for (std::uint64_t rank = 0; rank < 4; ++rank)
-    ranks.push_back(see_epoch(base | ps::shard(rank, 4) | packed |
-                              ps::deal_by({.linear = 0, .quadratic = 1}) | ps::batch(4)));
-  std::vector<tokens> rows;
-  for (std::size_t step = 0; step < ranks[0].size(); ++step) {
-    std::vector<std::uint64_t> sums;
-    for (const auto& rank : ranks) {
-      REQUIRE(rank.size() == ranks[0].size());
-      CHECK(rank[step].rows == ranks[0][step].rows);
-      sums.push_back(work(rank[step]));
-      for (const tokens& row : rows_of(rank[step], 256))
-        if (row[0] != 0 || row[1] != 0) rows.push_back(row);
-    }
-    const double mean = static_cast<double>(sums[0] + sums[1] + sums[2] + sums[3]) / 4;
-    if (step + 1 < ranks[0].size())
-      CHECK(static_cast<double>(*std::max_element(sums.begin(), sums.end())) < 1.03 * mean);
-  }
-  std::sort(rows.begin(), rows.end());
-  std::sort(expected.begin(), expected.end());
-  CHECK(rows == expected);
 }
 
 TEST_CASE("lengths that are not those of samples are an error") {

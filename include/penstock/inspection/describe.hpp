@@ -88,6 +88,7 @@ constexpr std::string_view kind_text() {
     return "sequencer";
   if constexpr (part_of_kind<Stage, filter_tag>) return "filter";
   if constexpr (part_of_kind<Stage, flat_map_tag>) return "flat map";
+  if constexpr (part_of_kind<Stage, pack_tag> || part_of_kind<Stage, row_tag>) return "rows";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
   if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
   if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>) return "device";

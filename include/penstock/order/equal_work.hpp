@@ -43,9 +43,9 @@ struct work_weights {
 /// as that helps. Never worse than rows in order, `count / ranks` consecutive ones to each rank. If the rows
 /// do not divide evenly, the first `count % ranks` ranks have one more. Whole numbers only, so that every
 /// rank computes the same deal on any machine, and nothing is communicated.
-/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, about
-/// 20 bytes for each row and 32 for each rank: once it has seen as many, `deal` allocates nothing.
-/// Errors: `error(errc::argument)` for no ranks. Costs whose sum would be 2^63 or more are rounded.
+/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, 16
+/// bytes for each row and each rank: once it has seen as many, `deal` allocates nothing.
+/// Throws `error(errc::argument)` for no ranks. Costs whose sum might be 2^63 or more are rounded.
 /// Threads: one at a time.
 /// Source: R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969 (the longest first), with a limit
 /// to the number as in L.-H. Tsai, "Asymptotic Analysis of an Algorithm for Balanced Parallel Processor

@@ -31,11 +31,12 @@ struct row_limits {
 /// `best_fit` they come last, into the first rows that may have more samples.
 /// Of rows with equal room `best_fit` takes the one that has had that room for the shortest time. Without
 /// `max_samples` the number of rows does not depend on that.
-/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once,
-/// in O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory, about 16
-/// bytes per sample and 8 to 12 per row; above a capacity of 4,097 `best_fit` also has up to 264 bytes for
-/// each room that rows have. Once it has seen as many samples and rows, `pack` allocates nothing.
-/// Errors: `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
+/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
+/// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
+/// sample, 12 per row, for `first_fit` up to 16 more per sample, and for `best_fit` up to 17 KB, or above a
+/// capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
+/// and rows, `pack` allocates nothing.
+/// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
 /// Threads: one at a time.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
 /// over whole numbers); the bits over rooms are as in van Emde Boas' trees.
@@ -78,7 +79,7 @@ class row_packer {
   };
 
   row_limits limits_;
-  std::uint32_t capacity_, most_;
+  std::uint32_t capacity_, max_samples_;
   std::size_t rows_ = 0;
   std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
   std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort

@@ -23,7 +23,7 @@ void at_least(std::vector<T>& v, std::size_t size) {
 PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
     : limits_(limits),
       capacity_(static_cast<std::uint32_t>(limits.capacity)),
-      most_(static_cast<std::uint32_t>(
+      max_samples_(static_cast<std::uint32_t>(
           limits.max_samples == 0
               ? detail::rows_by_room::none
               : std::min<std::uint64_t>(limits.max_samples, detail::rows_by_room::none))) {
@@ -37,18 +37,23 @@ PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
 PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
   rows_ = 0;
   check(lengths);
-  detail::at_least(begins_, 1);
-  begins_[0] = 0;
   if (lengths.empty()) return;
-  detail::at_least(order_, lengths.size());
-  detail::at_least(items_, lengths.size());
-  if (limits_.how == packing::in_order) return in_order(lengths);
-  detail::at_least(row_of_, lengths.size());
-  if (limits_.how == packing::best_fit)
-    best_fit(lengths);
-  else
-    first_fit(lengths);
-  gather(lengths.size());
+  try {
+    detail::at_least(items_, lengths.size());
+    detail::at_least(begins_, 1);
+    begins_[0] = 0;
+    if (limits_.how == packing::in_order) return in_order(lengths);
+    detail::at_least(order_, lengths.size());
+    detail::at_least(row_of_, lengths.size());
+    if (limits_.how == packing::best_fit)
+      best_fit(lengths);
+    else
+      first_fit(lengths);
+    gather(lengths.size());
+  } catch (...) {
+    rows_ = 0;  // out of memory
+    throw;
+  }
 }
 
 PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
@@ -126,11 +131,11 @@ PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t fir
       open& filled = open_[row];
       const std::uint32_t next = filled.next;
       const std::uint32_t put = static_cast<std::uint32_t>(
-          std::min<std::size_t>(std::min(each, most_ - filled.samples), last - first));
+          std::min<std::size_t>(std::min(each, max_samples_ - filled.samples), last - first));
       std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
       first += put;
       filled.samples += put;
-      if (filled.samples != most_) {
+      if (filled.samples != max_samples_) {
         if (put == each) {
           filled.next = newest;
           newest = row;
@@ -155,7 +160,7 @@ PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t fir
 PENSTOCK_INLINE void row_packer::put_empty(std::size_t first, std::size_t last) {
   for (std::uint32_t row = 0; first != last; ++row) {
     if (row == rows_) open_row();
-    const std::size_t put = std::min<std::size_t>(most_ - open_[row].samples, last - first);
+    const std::size_t put = std::min<std::size_t>(max_samples_ - open_[row].samples, last - first);
     std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
     open_[row].samples += static_cast<std::uint32_t>(put);
     first += put;
@@ -187,7 +192,7 @@ PENSTOCK_INLINE void row_packer::first_fit(lengths_view lengths) {
     if (row == rows_) open_row();
     order_[i] = static_cast<std::uint32_t>(i);
     row_of_[i] = row;
-    tree_[node] = ++open_[row].samples == most_ ? 0 : tree_[node] - lengths[i];
+    tree_[node] = ++open_[row].samples == max_samples_ ? 0 : tree_[node] - lengths[i];
     for (node /= 2; node != 0; node /= 2) {
       const std::uint32_t room = std::max(tree_[2 * node], tree_[2 * node + 1]);
       if (std::exchange(tree_[node], room) == room) break;
@@ -203,7 +208,7 @@ PENSTOCK_INLINE void row_packer::in_order(lengths_view lengths) {
       detail::at_least(begins_, ++rows_ + 1);
       begins_[rows_ - 1] = static_cast<std::uint32_t>(i);
       room = capacity_;
-      more = most_;
+      more = max_samples_;
     }
     room -= lengths[i];
     --more;

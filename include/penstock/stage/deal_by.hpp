@@ -13,7 +13,7 @@ struct deal_by_without_pack : about_expression {
   static consteval void explain(auto reached) {
     static_assert(never<decltype(reached)>,
                   "penstock: deal_by deals the rows of pack to ranks, and there are none here; write "
-                  "light_tuple<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
+                  "pack<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
   }
 };
 struct deal_by_after_batch : about_expression {

@@ -3,7 +3,6 @@
 
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/order/order_chain.hpp>
 #include <penstock/order/packed_cut.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
@@ -19,18 +18,16 @@ namespace mistakes {
 
 struct pack_after_batch : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack makes rows of samples, which batch stacks; write light_tuple<\"tokens\">(length, "
-        "4096) | batch(n)");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack makes rows of samples, which batch stacks; write pack<\"tokens\">(length, "
+                  "4096) | batch(n)");
   }
 };
 struct two_packs : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack after pack; name all fields in one: light_tuple<\"tokens\", \"weights\">(length, "
-        "4096)");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack after pack; name all fields in one: pack<\"tokens\", \"weights\">(length, "
+                  "4096)");
   }
 };
 struct pack_without_positions : about_expression {
@@ -50,10 +47,9 @@ struct pack_without_numbers : about_expression {
 };
 struct pack_of_no_sequence : about_element {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: light_tuple<\"tokens\"> puts sequences one after another, and a field that it names is "
-        "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack<\"tokens\"> puts sequences one after another, and a field that it names is "
+                  "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
   }
 };
 

@@ -60,6 +60,9 @@ class packed_windows {
  public:
   /// Throws `error(errc::argument)` for options that no row can have.
   packed_windows(packed_source from, packed_facts facts, std::uint64_t seed);
+  packed_windows(const packed_windows&) = delete;
+  packed_windows& operator=(const packed_windows&) = delete;
+  ~packed_windows();
 
   /// The rows of an epoch, from one pass over it; `of_all` is the number of rows in a step.
   [[nodiscard]] std::shared_ptr<const packed_table> table(std::uint64_t epoch, std::uint64_t of_all,
@@ -77,8 +80,12 @@ class packed_windows {
   }
   /// Places of a piece in its row.
   [[nodiscard]] std::uint32_t padded(std::uint32_t length) const noexcept {
+    return units(length) * static_cast<std::uint32_t>(facts_.options.align);
+  }
+  /// The same, in units of `.align`.
+  [[nodiscard]] std::uint32_t units(std::uint32_t length) const noexcept {
     const auto align = static_cast<std::uint32_t>(facts_.options.align);
-    return (length + align - 1) / align * align;
+    return align == 1 ? length : (length + align - 1) / align;
   }
 
  private:
@@ -89,8 +96,10 @@ class packed_windows {
   };
   struct cache {
     std::mutex guard;
-    std::array<kept, 8> windows;  // the last ones, in turn
+    std::vector<std::unique_ptr<packed_window>> unused;  // whose memory the next ones get
+    std::array<kept, 8> windows;                         // the last ones, in turn
     std::size_t next = 0;
+    std::unique_ptr<builder> idle;                                             // if no thread packs a window
     std::vector<std::pair<std::uint64_t, epoch_tables<packed_table>>> tables;  // by rows of a step
   };
 
@@ -102,7 +111,7 @@ class packed_windows {
   packed_source from_;
   packed_facts facts_;
   std::uint64_t seed_;
-  std::unique_ptr<cache> cache_;
+  std::shared_ptr<cache> cache_;
 };
 
 /// An `epoch_cut` of packed rows, for one rank.
@@ -140,10 +149,8 @@ class packed_epoch {
   [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
   [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
   [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
-  /// Calls `f(window, its number, row in it)` for a row.
-  template <class F>
-  void with_row(std::uint64_t row, const F& f) const;
-  [[nodiscard]] std::uint64_t work_of(std::uint64_t row) const;
+  /// A row at a time; keeps its window.
+  class row_reader;
   [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;
   [[noreturn, gnu::cold]] void refuse() const;
 

@@ -27,7 +27,9 @@ class packed_windows::builder {
     of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
                    read_);
     pieces_.clear();
-    padded_.clear();
+    units_.clear();
+    pieces_.reserve(read_.lengths.size());
+    units_.reserve(read_.lengths.size());
     for (std::size_t i = 0; i < read_.lengths.size(); ++i)
       if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
         too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
@@ -37,25 +39,22 @@ class packed_windows::builder {
       packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
       packer_capacity_ = capacity;
     }
-    packer_->pack(padded_);
+    packer_->pack(units_);
     return true;
   }
   [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
   /// The window that was packed last, its rows in the order of the epoch.
-  [[nodiscard]] packed_window window(std::uint64_t key) const {
-    packed_window made;
+  void write(packed_window& made, std::uint64_t key) const {
     made.lengths = read_.lengths;
-    made.pieces.reserve(pieces_.size());
-    made.ends.reserve(rows() + 1);
-    made.ends.push_back(0);
+    made.pieces.clear();
+    made.ends.assign(1, 0);
     const permutation mixed(rows(), key);
     for (std::size_t row = 0; row < rows(); ++row) {
       const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
       for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
       made.ends.push_back(made.pieces.size());
     }
-    return made;
   }
 
   costly_sample too_long;
@@ -77,14 +76,14 @@ class packed_windows::builder {
   }
   void put(const packed_piece& piece) {
     pieces_.push_back(piece);
-    padded_.push_back(of_.padded(piece.length) / static_cast<std::uint32_t>(options_.align));
+    units_.push_back(of_.units(piece.length));
   }
 
   const packed_windows& of_;
   const pack_options& options_;
   packed_lengths read_;
   std::vector<packed_piece> pieces_;
-  std::vector<std::uint32_t> padded_;  // lengths for the packer, in units of `align`
+  std::vector<std::uint32_t> units_;  // lengths for the packer, in units of `align`
   std::optional<row_packer> packer_;
   std::uint64_t packer_capacity_ = 0;
 };
@@ -106,6 +105,8 @@ PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts 
             " positions; write repeat(n) or take(n) before it"});
   if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
 }
+
+PENSTOCK_INLINE packed_windows::~packed_windows() = default;
 
 PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
   const auto refuse = [](std::initializer_list<piece> why) {
@@ -172,18 +173,36 @@ PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::ui
 PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std::uint64_t epoch,
                                                                             std::uint64_t number,
                                                                             std::uint64_t capacity) const {
+  std::unique_ptr<packed_window> made;
+  std::unique_ptr<builder> with;
   {
     const std::lock_guard lock(cache_->guard);
     for (const kept& one : cache_->windows)
       if (one.made && one.epoch == epoch && one.number == number && one.capacity == capacity) return one.made;
+    with = std::move(cache_->idle);
+    if (!cache_->unused.empty()) {
+      made = std::move(cache_->unused.back());
+      cache_->unused.pop_back();
+    }
   }
-  builder one(*this);
-  if (!one.pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
-  std::shared_ptr<const packed_window> made(
-      new packed_window(one.window(rng(seed_, epoch, number, 0x7061636b)())));
+  if (!made) made.reset(new packed_window());
+  if (!with) with.reset(new builder(*this));
+  if (!with->pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
+  with->write(*made, rng(seed_, epoch, number, 0x7061636b)());
+  const std::shared_ptr<const packed_window> shared(made.release(),
+                                                    [to = std::weak_ptr<cache>(cache_)](packed_window* w) {
+                                                      std::unique_ptr<packed_window> left(w);
+                                                      const std::shared_ptr<cache> there = to.lock();
+                                                      if (!there) return;
+                                                      const std::lock_guard lock(there->guard);
+                                                      if (there->unused.size() < 2)
+                                                        there->unused.push_back(std::move(left));
+                                                    });
+  kept replaced{epoch, number, capacity, shared};  // destroyed without the lock
   const std::lock_guard lock(cache_->guard);
-  cache_->windows[cache_->next++ % cache_->windows.size()] = {epoch, number, capacity, made};
-  return made;
+  std::swap(cache_->windows[cache_->next++ % cache_->windows.size()], replaced);
+  cache_->idle = std::move(with);
+  return shared;
 }
 
 PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) const {
@@ -228,12 +247,40 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::first_row(std::uint64_t step) const 
                   rows_.policy == tail::drop ? rows_.size / rows_.global * rows_.global : rows_.size);
 }
 
-template <class F>
-void packed_epoch::with_row(std::uint64_t row, const F& f) const {
-  const std::size_t w = table_->window_of(row);
-  const packed_table::mark& mark = table_->marks[w];
-  f(*windows_->window(epoch_, w, mark.capacity), w, to_size(row - mark.rows));
-}
+class packed_epoch::row_reader {
+ public:
+  explicit row_reader(const packed_epoch& of) : of_(of) {}
+
+  void go_to(std::uint64_t row) {
+    const packed_table& table = *of_.table_;
+    if (!window_ || row < table.marks[number_].rows || row >= table.marks[number_ + 1].rows) {
+      number_ = table.window_of(row);
+      window_ = of_.windows_->window(of_.epoch_, number_, table.marks[number_].capacity);
+    }
+    const std::size_t in_it = to_size(row - table.marks[number_].rows);
+    first_ = window_->ends[in_it];
+    count_ = window_->ends[in_it + 1] - first_;
+  }
+  [[nodiscard]] std::span<const packed_piece> pieces() const noexcept {
+    return {window_->pieces.data() + first_, count_};
+  }
+  [[nodiscard]] std::uint64_t position_of(const packed_piece& one) const noexcept {
+    return of_.windows_->first_of(number_) + one.place;
+  }
+  [[nodiscard]] std::uint64_t length_of(const packed_piece& one) const noexcept {
+    return window_->lengths[one.place];
+  }
+  [[nodiscard]] std::uint64_t work() const noexcept {
+    std::uint64_t sum = 0;
+    for (const packed_piece& one : pieces()) sum = work_weights::plus(sum, of_.dealt_by_->of(one.length));
+    return sum;
+  }
+
+ private:
+  const packed_epoch& of_;
+  std::size_t number_ = 0, first_ = 0, count_ = 0;
+  std::shared_ptr<const packed_window> window_;
+};
 
 PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   const std::uint64_t row = first_row(step);
@@ -265,20 +312,15 @@ PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) c
   into.lengths = &facts.lengths;
 }
 
-PENSTOCK_INLINE std::uint64_t packed_epoch::work_of(std::uint64_t row) const {
-  std::uint64_t sum = 0;
-  with_row(row, [&](const packed_window& window, std::size_t, std::size_t r) {
-    for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i)
-      sum = work_weights::plus(sum, dealt_by_->of(window.pieces[i].length));
-  });
-  return sum;
-}
-
 /// This rank's rows of a step, dealt by work.
 PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
                                                                std::uint64_t count) const {
   std::vector<std::uint64_t> work;
-  for (std::uint64_t i = 0; i < count; ++i) work.push_back(work_of(first + i));
+  row_reader row(*this);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    row.go_to(first + i);
+    work.push_back(row.work());
+  }
   equal_work dealer;
   dealer.deal({work.data(), work.size()}, to_size(rows_.world));
   std::vector<std::uint64_t> mine;
@@ -301,18 +343,25 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   // The same on all ranks, also where it changes within the step.
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    with_row(rows[r], [&](const packed_window& window, std::size_t w, std::size_t row) {
-      std::uint32_t begin = 0;
-      for (std::size_t i = window.ends[row]; i < window.ends[row + 1]; ++i) {
-        const packed_piece& piece = window.pieces[i];
-        const std::uint32_t places = windows_->padded(piece.length);
-        made->positions.push_back(windows_->first_of(w) + piece.place);
-        made->rows.documents.push_back({static_cast<std::uint32_t>(r), begin, piece.length, places,
-                                        piece.first, window.lengths[piece.place]});
-        begin += places;
-      }
-    });
+  row_reader row(*this);
+  std::size_t samples = 0;
+  for (const std::uint64_t one : rows) {
+    row.go_to(one);
+    samples += row.pieces().size();
+  }
+  made->positions.reserve(samples);
+  made->rows.documents.reserve(samples);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    row.go_to(rows[r]);
+    std::uint32_t begin = 0;
+    for (const packed_piece& one : row.pieces()) {
+      const std::uint32_t places = windows_->padded(one.length);
+      made->positions.push_back(row.position_of(one));
+      made->rows.documents.push_back(
+          {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
+      begin += places;
+    }
+  }
   return made;
 }
 

@@ -16,12 +16,11 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
 
-/// The values of a sequence that lie in memory, or nothing if it must be asked to write them.
-template <class T, class V>
-[[nodiscard]] const T* values_in_memory(const V& v) {
-  if constexpr (blob<V> || array_expression<V> || tells_strides<V>)
-    return nullptr;
-  else if constexpr (requires { v.values(); })
+/// Whether the values of a sequence lie in memory; otherwise it is asked to write them.
+template <class V>
+inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tells_strides<V>;
+[[nodiscard]] auto values_in_memory(const auto& v) {
+  if constexpr (requires { v.values(); })
     return v.values().data();
   else
     return v.data();
@@ -52,15 +51,14 @@ class packed_column : public shapeless_column {
   template <class U>
   void write(std::size_t slot, const U& value) {
     const packed_document& d = rows_->documents[slot];
-    const extents found = detail::value_shape(value);
-    if (found.rank() != 1 || found[0] != d.whole) [[unlikely]]
-      detail::refuse_length(found, d, *rows_);
-    if (const T* const there = detail::values_in_memory<T>(value))
-      copy(slot, d, there + d.first);
+    if (!has_length(value, d.whole)) [[unlikely]]
+      detail::refuse_length(detail::value_shape(value), d, *rows_);
+    if constexpr (detail::lies_in_memory<U>)
+      copy(slot, d, detail::values_in_memory(value) + d.first);
     else if (d.length == d.whole && rows_->slices == 1)
-      detail::write_values(value, row(d), found, memory_.space());
+      detail::write_values(value, row(d), detail::value_shape(value), memory_.space());
     else
-      copy(slot, d, all_of(value, found) + d.first);
+      copy(slot, d, all_of(value, detail::value_shape(value)) + d.first);
   }
   void blank(std::size_t slot) { rows_->documents[slot].length = 0; }
   /// Fills the padding.
@@ -68,10 +66,9 @@ class packed_column : public shapeless_column {
     const packed_rows view = rows_->view();
     std::size_t done = 0;
     for (const packed_document& d : view.documents())
-      view.for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
+      view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
         pad(done, place);
-        const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
-        done = place + used;
+        done = place + std::min(count, d.length - std::min(first, d.length));
       });
     pad(done, view.row_count() * view.capacity());
   }
@@ -92,6 +89,14 @@ class packed_column : public shapeless_column {
   }
 
  private:
+  [[nodiscard]] static bool has_length(const auto& value, std::uint64_t length) {
+    if constexpr (requires { value.shape(); }) {
+      const auto& shape = value.shape();
+      return shape.rank() == 1 && shape[0] == length;
+    } else {
+      return static_cast<std::uint64_t>(value.size()) == length;
+    }
+  }
   [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
   [[nodiscard]] T* row(const packed_document& d) const noexcept {
     return values() + d.row * rows_->capacity + d.begin;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: deal_by deals the rows of pack to ranks, and there are none here
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/pack.hpp>
+
+#include <cstdint>
+#include <vector>
+
+int main() {
+  using text = penstock::record<penstock::field<"tokens", std::vector<int>>, penstock::field<"label", int>>;
+  const auto texts = penstock::generated(8, [](std::uint64_t i) { return text(std::vector<int>(i), 1); });
+  const auto length = [](std::uint64_t i) { return i; };
+#ifdef PENSTOCK_WRONG
+  auto loader = texts | penstock::filter([](const text&) { return true; }) | penstock::deal_by() |
+                penstock::batch(2, penstock::ragged);
+#else
+  auto loader = texts | penstock::pack<"tokens">(length, 16) | penstock::deal_by() | penstock::batch(2);
+#endif
+  auto run = loader.open();
+  return run.next() ? 0 : 1;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/stage/context_parallel.hpp>
+
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/pack.hpp>
+
+#include "support/catch.hpp"
+#include "support/packed_texts.hpp"
+
+namespace ps = penstock;
+using namespace packed_texts;
+
+TEST_CASE("the ranks of context_parallel have the chunks of every sample") {
+  constexpr std::uint32_t size = 3;
+  const auto base =
+      texts(200) | ps::shuffle(ps::seed(2)) | ps::pack<"tokens", "loss">(&length_of, 96, {.align = 2 * size});
+  const std::vector<seen> whole = see_epoch(base | ps::batch(4));
+  std::vector<std::vector<std::int64_t>> labels;
+  std::vector<std::vector<std::int64_t>> answers;
+  for (auto&& b : (base | ps::batch(4)).epoch(0)) {
+    labels.push_back(ps::labels<"tokens">(b));
+    answers.push_back(ps::labels<"tokens", "loss">(b));
+  }
+  std::vector<std::vector<std::int32_t>> got(whole.size());
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    std::size_t step = 0;
+    for (auto&& b : (base | ps::context_parallel(size, rank) | ps::batch(4)).epoch(0)) {
+      const auto view = ps::get<"tokens">(b);
+      REQUIRE(view.shape() == ps::extents(b.size(), 96 / size));
+      const auto positions = view.position_ids(), documents = view.document_ids();
+      const auto next = ps::labels<"tokens">(b), asked = ps::labels<"tokens", "loss">(b);
+      got[step].resize(b.size() * 96, 0);
+      for (std::size_t i = 0; i < documents.size(); ++i) {
+        if (documents[i] < 0) {
+          CHECK(view.flat()[i] == 0);
+          CHECK(next[i] == -100);
+          continue;
+        }
+        const ps::packed_document& d = view.documents()[static_cast<std::size_t>(documents[i])];
+        const std::size_t at = d.row * 96 + d.begin + static_cast<std::size_t>(positions[i]);
+        got[step][at] = view.flat()[i];
+        CHECK(next[i] == labels[step][at]);
+        CHECK(asked[i] == answers[step][at]);
+      }
+      CHECK(view.whole().cu_seqlens_padded().back() == static_cast<std::int32_t>(b.size() * 96));
+      ++step;
+    }
+    CHECK(step == whole.size());
+  }
+  for (std::size_t step = 0; step < whole.size(); ++step) CHECK(got[step] == whole[step].tokens);
+}
