@@ -12,21 +12,23 @@ namespace ps = penstock;
 using codec_test::caught;
 using penstock_test::contains;
 
-namespace {
+namespace document_rows_test {
 
 using ids = std::vector<std::int32_t>;
 using labels = std::vector<std::int64_t>;
 
 // Three windows of 5 + 1 tokens, in which 9 ends a document.
-const std::vector<std::uint16_t> tokens{1, 2, 9, 3, 4, 5, /**/ 6, 9, 9, 7, 9, 8, /**/ 1, 2, 3, 4, 5, 9};
-const ps::tensor_view<const std::uint16_t> windows(tokens.data(), ps::extents(3, 6));
+inline const std::vector<std::uint16_t> tokens{1, 2, 9, 3,      4, 5, /**/ 6, 9, 9,
+                                               7, 9, 8, /**/ 1, 2, 3, 4,      5, 9};
+inline const ps::tensor_view<const std::uint16_t> windows(tokens.data(), ps::extents(3, 6));
 // The same documents, by numbers; the third window's last token is the first one of another document.
-const ids numbers{0, 0, 0, 1, 1, 1, /**/ 0, 0, 1, 2, 2, 3, /**/ 0, 0, 0, 0, 0, 1};
-const ps::tensor_view<const std::int32_t> numbered(numbers.data(), ps::extents(3, 6));
+inline const ids numbers{0, 0, 0, 1, 1, 1, /**/ 0, 0, 1, 2, 2, 3, /**/ 0, 0, 0, 0, 0, 1};
+inline const ps::tensor_view<const std::int32_t> numbered(numbers.data(), ps::extents(3, 6));
 
-}  // namespace
+}  // namespace document_rows_test
 
 TEST_CASE("core/document_rows: an end-of-text token ends its document") {
+  using namespace document_rows_test;
   const ps::window_documents found = ps::document_rows(windows, 9);
   CHECK(found.row_count() == 3);
   CHECK(found.capacity() == 5);
@@ -41,6 +43,7 @@ TEST_CASE("core/document_rows: an end-of-text token ends its document") {
 }
 
 TEST_CASE("core/document_rows: the example") {
+  using namespace document_rows_test;
   const std::vector<std::uint16_t> text{1, 2, 9, 3, 4, 5};
   const ps::tensor_view<const std::uint16_t> window(text.data(), ps::extents(1, 6));
   const auto documents = ps::document_rows(window, 9);
@@ -49,12 +52,14 @@ TEST_CASE("core/document_rows: the example") {
 }
 
 TEST_CASE("core/document_rows: no document ends where the token does not occur") {
+  using namespace document_rows_test;
   const ps::window_documents found = ps::document_rows(windows, 500);
   CHECK(found.cu_seqlens() == ids{0, 5, 10, 15});
   CHECK(found.labels(windows) == labels{2, 9, 3, 4, 5, 9, 9, 7, 9, 8, 2, 3, 4, 5, 9});
 }
 
 TEST_CASE("core/document_rows: windows without targets, and with two") {
+  using namespace document_rows_test;
   const ps::window_documents none = ps::document_rows(windows, 9, 0);
   CHECK(none.capacity() == 6);
   CHECK(none.cu_seqlens() == ids{0, 3, 6, 8, 9, 11, 12, 18});
@@ -66,6 +71,7 @@ TEST_CASE("core/document_rows: windows without targets, and with two") {
 }
 
 TEST_CASE("core/document_rows: numbers of documents say the same, and where the last one ends") {
+  using namespace document_rows_test;
   const ps::window_documents found = ps::document_rows_of(numbered);
   const ps::window_documents by_token = ps::document_rows(windows, 9);
   CHECK(found.cu_seqlens() == by_token.cu_seqlens());
@@ -75,6 +81,7 @@ TEST_CASE("core/document_rows: numbers of documents say the same, and where the 
 }
 
 TEST_CASE("core/document_rows: what was moved to has the list") {
+  using namespace document_rows_test;
   ps::window_documents first = ps::document_rows(windows, 9);
   const ids want = first.cu_seqlens();
   const ps::window_documents second = std::move(first);
@@ -88,6 +95,7 @@ TEST_CASE("core/document_rows: what was moved to has the list") {
 }
 
 TEST_CASE("core/document_rows: what are no windows is refused") {
+  using namespace document_rows_test;
   const auto refusal = [](ps::extents shape, std::int64_t eot, std::uint64_t targets) {
     const auto thrown = caught([&] {
       static_cast<void>(

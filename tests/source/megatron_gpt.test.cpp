@@ -29,7 +29,7 @@ using codec_test::byte_vector;
 using codec_test::caught;
 using penstock_test::contains;
 
-namespace {
+namespace megatron_gpt_test {
 
 using token = std::uint16_t;
 using windows = ps::token_windows;
@@ -120,9 +120,10 @@ codec_test::thrown refusal(const ps::memory_files& memory, const options& asked,
   return caught([&] { static_cast<void>(ps::megatron_gpt<token>(memory, window, asked)); });
 }
 
-}  // namespace
+}  // namespace megatron_gpt_test
 
 TEST_CASE("source/megatron_gpt: every sample is Megatron's") {
+  using namespace megatron_gpt_test;
   const megatron_folder folder;
   const auto all = cases();
   REQUIRE(all.size() > 60);
@@ -137,6 +138,7 @@ TEST_CASE("source/megatron_gpt: every sample is Megatron's") {
 }
 
 TEST_CASE("source/megatron_gpt: every sample of real datasets is Megatron's") {
+  using namespace megatron_gpt_test;
   const auto found = penstock_test::test_data("tokens/megatron");
   if (!found) return;
   int compared = 0;
@@ -158,6 +160,7 @@ TEST_CASE("source/megatron_gpt: every sample of real datasets is Megatron's") {
 }
 
 TEST_CASE("source/megatron_gpt: Megatron's cache gives the same samples as what Megatron was told") {
+  using namespace megatron_gpt_test;
   const megatron_folder folder;
   const auto told = ps::megatron_gpt<token>(folder("made"), of_cache, asked_of_cache);
   const auto read = ps::megatron_gpt<token>(folder("made.idx"), of_cache, from_cache(folder("") + "/"));
@@ -177,6 +180,7 @@ TEST_CASE("source/megatron_gpt: Megatron's cache gives the same samples as what 
 }
 
 TEST_CASE("source/megatron_gpt: a run goes on where Megatron was, on its ranks") {
+  using namespace megatron_gpt_test;
   // MegatronPretrainingSampler: each rank takes its micro-batch out of `micro batch * ranks` samples in order
   const auto source = ps::megatron_gpt<token>(in_memory(), ps::token_window<16>{}, asked_of_cache);
   const auto want = all_of(source);
@@ -194,6 +198,7 @@ TEST_CASE("source/megatron_gpt: a run goes on where Megatron was, on its ranks")
 }
 
 TEST_CASE("source/megatron_gpt: pieces of other documents have other numbers") {
+  using namespace megatron_gpt_test;
   const auto plain = ps::megatron_gpt<token>(in_memory(), ps::token_window<30>{}, asked_of_cache);
   const auto numbered =
       ps::megatron_gpt<token>(in_memory(), ps::with_document_ids{ps::token_window<30>{}}, asked_of_cache);
@@ -217,6 +222,7 @@ TEST_CASE("source/megatron_gpt: pieces of other documents have other numbers") {
 }
 
 TEST_CASE("source/megatron_gpt: keys, ranges, and evaluating allocates nothing") {
+  using namespace megatron_gpt_test;
   const megatron_folder folder;
   const auto source = ps::megatron_gpt<token>(folder("made"), ps::token_window<30>{}, asked_of_cache);
   const auto reader = source.connect();
@@ -240,6 +246,7 @@ TEST_CASE("source/megatron_gpt: keys, ranges, and evaluating allocates nothing")
 }
 
 TEST_CASE("source/megatron_gpt: a cache of something else is refused with file and offset") {
+  using namespace megatron_gpt_test;
   CHECK(refusal(in_memory(), from_cache()).line.empty());
   const auto other = refusal(in_memory(), from_cache(), windows{.length = 17});
   CHECK(other.code == ps::errc::format);
@@ -286,6 +293,7 @@ TEST_CASE("source/megatron_gpt: a cache of something else is refused with file a
 }
 
 TEST_CASE("source/megatron_gpt: impossible options are refused with a reason") {
+  using namespace megatron_gpt_test;
   const auto line = [](const options& asked, windows window = of_cache) {
     const auto thrown = refusal(in_memory(), asked, window);
     CHECK(thrown.code == ps::errc::argument);

@@ -24,7 +24,7 @@ using penstock_test::contains;
 static_assert(ps::order<ps::megatron_blend_order>);
 static_assert(ps::order_stage<ps::megatron_blend_stage>);
 
-namespace {
+namespace megatron_blend_test {
 
 using numbers = std::vector<std::uint64_t>;
 using options = ps::megatron_blend_options;
@@ -50,9 +50,10 @@ codec_test::thrown refusal(const ps::order_input& in, const options& asked) {
   return caught([&] { static_cast<void>(ps::megatron_blend_order(in, asked)); });
 }
 
-}  // namespace
+}  // namespace megatron_blend_test
 
 TEST_CASE("order/compat/megatron_blend: the order of many datasets is Megatron's") {
+  using namespace megatron_blend_test;
   std::istringstream lines{std::string(penstock_test::megatron_oracle("orders.txt"))};
   std::string text;
   std::uint64_t samples = 0, size = 0, hash = 0;
@@ -73,6 +74,7 @@ TEST_CASE("order/compat/megatron_blend: the order of many datasets is Megatron's
 }
 
 TEST_CASE("order/compat/megatron_blend: blends of datasets are Megatron's, token for token") {
+  using namespace megatron_blend_test;
   const auto memory_of = [](const std::string& name) {
     ps::memory_files memory;
     for (const std::string& one : {name + ".bin", name + ".idx"})
@@ -104,6 +106,7 @@ TEST_CASE("order/compat/megatron_blend: blends of datasets are Megatron's, token
 }
 
 TEST_CASE("order/compat/megatron_blend: positions are found again, and samples come once") {
+  using namespace megatron_blend_test;
   const ps::megatron_blend_order order(penstock_test::input({30, 50, 20}), {{1, 2, 1}, 60});
   REQUIRE(order.size() == 60);
   std::vector<bool> seen(100);
@@ -125,6 +128,7 @@ TEST_CASE("order/compat/megatron_blend: positions are found again, and samples c
 }
 
 TEST_CASE("order/compat/megatron_blend: impossible options are refused with a reason") {
+  using namespace megatron_blend_test;
   const auto line = [](const options& asked) {
     const auto thrown = refusal(penstock_test::input({30, 50}), asked);
     CHECK(thrown.code == ps::errc::argument);
