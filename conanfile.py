@@ -26,6 +26,8 @@ COMPONENTS = {
     "gif": [("giflib", "[>=5.1 <6]", ["gif"])],
     "avif": [("libavif", "[>=0.11 <2]", ["avif"])],
     "tiff": [("libtiff", "[>=4.5 <5]", ["tiff"])],
+    "pcre2": [("pcre2", "[>=10.30 <11]", ["pcre2-8"])],
+    "sentencepiece": [(None, None, ["sentencepiece"])],
     "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],
     "cache": [("xxhash", "[>=0.8.1 <1]", ["xxhash"])],
     "fmt": [("fmt", "[>=9.1 <13]", ["fmt"])],
@@ -48,6 +50,7 @@ COMPONENTS = {
 
 # Components that need others.
 NEEDS = {
+    "pcre2": ["json"],
     "s3": ["http"],
     "arrow": ["json"],
     "nvjpeg": ["cuda", "jpeg"],

@@ -57,12 +57,14 @@ PROGRAMS = (
     ("bench_crypto", ("29a", "29b", "29c", "29d", "29e")),
     ("bench_gpu_stand_in", ("30", "30b")),
     ("bench_sequences_packing", ("40a", "40b", "40c", "40f", "40d", "40g", "41a", "41b")),
+    ("bench_sequences_tokenise", ("44a", "44b", "44c", "44d")),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
     ("bench_gpu_images", ("gpu4", "gpu5")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
 OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstock::json or penstock::tfrecord"),
             "bench_formats_parquet": ("columns of Parquet", "built without penstock::arrow"),
+            "bench_sequences_tokenise": ("texts to tokens", "built without penstock::pcre2"),
             "bench_cache": ("a node's cache", "built without penstock::cache"),
             "bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),

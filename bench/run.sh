@@ -116,6 +116,13 @@ if "$peers/bin/python" -c 'import torch, datasets' 2> /dev/null || pip_install d
 else
   echo "run.sh: datasets cannot be installed; row 26q goes without it" >&2
 fi
+# The peers of row 44.
+export BENCH_TOKENISE_SCRIPT=$root/bench/sequences/tokenise_rate.py
+if "$peers/bin/python" -c 'import tokenizers, tiktoken' 2> /dev/null || pip_install tokenizers tiktoken; then
+  export BENCH_TOKENISE_PYTHON=$peers/bin/python
+else
+  echo "run.sh: tokenizers and tiktoken cannot be installed; row 44 is left out" >&2
+fi
 # Petastorm needs old versions of its libraries: an environment of its own.
 petastorm_imports() { "$build/petastorm/bin/python" -c 'import torch; from petastorm import make_batch_reader' 2> /dev/null; }
 if petastorm_imports ||

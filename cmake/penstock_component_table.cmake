@@ -106,6 +106,18 @@ penstock_row(tiff "TIFF images, decoded" LIBRARY "libtiff 4.5 or later"
   FIND TIFF
   PC_REQUIRES libtiff-4 VCPKG tiff CONAN "libtiff/[>=4.5 <5] tiff")
 
+penstock_row(pcre2 "Tokenisers of byte-level BPE: tokenizer.json, tiktoken and GPT-2"
+  LIBRARY "PCRE2 10.30 or later, and nlohmann-json"
+  FIND PenstockPcre2 PACKAGES PCRE2 pcre2 TARGETS PCRE2::8BIT pcre2::pcre2-8
+  HEADER pcre2.h NAMES pcre2-8 pcre2-8-static
+  NEEDS json
+  PC_REQUIRES libpcre2-8 VCPKG pcre2 CONAN "pcre2/[>=10.30 <11] pcre2-8")
+
+penstock_row(sentencepiece "Tokenisers of SentencePiece" LIBRARY "SentencePiece 0.1.97 or later"
+  FIND PenstockSentencepiece
+  HEADER sentencepiece_processor.h NAMES sentencepiece
+  PC_REQUIRES sentencepiece VCPKG sentencepiece CONAN "sentencepiece")
+
 penstock_row(tfrecord "TFRecord files, read and written" LIBRARY "ISA-L 2.30 or later"
   FIND PenstockIsal PACKAGES unofficial-isal isal isa-l
   TARGETS unofficial::isal::isal ISAL::isal ISAL::isa-l isa-l::isa-l

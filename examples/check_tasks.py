@@ -76,6 +76,19 @@ def pretraining(program, place, source):
     check(sum(starts[:96]) <= sum(sums) <= sum(starts[4:]), "each window is read once", f"{sums}")
 
 
+def masking(program, place, source):
+    tokens = array.array("H", (source.randrange(200, 30_000) for _ in range(128 * 100)))
+    if sys.byteorder == "big":
+        tokens.byteswap()
+    (place / "train.bin").write_bytes(tokens.tobytes())
+    said = run(program, place / "train.bin")
+    masked, spans, filled = said.splitlines()
+    chosen, seen = int(masked.split()[1]), int(masked.split()[3])
+    check(seen == 96 * 128 and 0.13 * seen < chosen < 0.17 * seen, "15 % of the tokens are masked", said)
+    check(spans == "spans: inputs (8, 64), targets (8, 14)", "lengths of T5", said)
+    check(25 < int(filled.split()[1]) < 70, "half of the windows are rearranged, unless their suffix is short", said)
+
+
 def fine_tuning(program, place, _):
     lines = [{"prompt": "2+2=", "completion": "4"}, {"prompt": "Hello", "completion": ", world", "id": 7}]
     (place / "train.jsonl").write_text("".join(json.dumps(one) + "\n\n" for one in lines), encoding="utf-8")

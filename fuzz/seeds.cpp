@@ -676,6 +676,40 @@ void image_files(folder& out, const std::filesystem::path& data) {
     }
 }
 
+/// [kind] [size of a text] text, and the files of a tokenizer; see bpe.fuzz.cpp.
+void tokenizers(folder& out, const std::filesystem::path& data) {
+  const std::string text = "a dog's 12 b <s>a\xc3\xa9\n ";
+  const auto add = [&](unsigned kind, const std::string& file) {
+    out.add("bpe", mode(kind) + mode(static_cast<unsigned>(text.size())) + text + file);
+  };
+  for (const char* name :
+       {"deepseek.tokenizer", "roberta.tokenizer", "llama.tokenizer", "digits.tokenizer", "gpt.tiktoken"}) {
+    std::ifstream in(data / "tokenizers" / name, std::ios::binary);
+    const std::string file{std::istreambuf_iterator<char>(in), {}};
+    add(file.starts_with('{') ? 0 : 1, file);
+  }
+  const std::string head =
+      R"({"added_tokens":[{"id":9,"content":"<s>","lstrip":true,"rstrip":true,"special":true}],)"
+      R"("pre_tokenizer":)";
+  const std::string tail =
+      R"(,"post_processor":{"type":"Sequence","processors":[{"type":"TemplateProcessing","single":)"
+      R"([{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],"special_tokens":{"<s>":{"ids":[9]}}},)"
+      R"({"type":"RobertaProcessing","cls":["a",0],"sep":["b",1]}]},"model":{"type":"BPE",)"
+      R"("ignore_merges":true,"vocab":{"a":0,"b":1,"\u0120":2,"\u0120a":3,"ab":4},)"
+      R"("merges":["\u0120 a",["a","b"]]}})";
+  add(0, head + R"({"type":"ByteLevel","add_prefix_space":true})" + tail);
+  add(0, head +
+             R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)"
+             R"("\\s+(?!\\S)|[^\\s]|$|^"},"behavior":"Removed","invert":true},)"
+             R"({"type":"Split","pattern":{"String":"a"},"behavior":"Isolated"},)"
+             R"({"type":"Digits","individual_digits":false},)"
+             R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":false}]})" +
+             tail);
+  add(1, "YQ== 0\nYg== 1\nYWI= 2\nYWJh 3\n");
+  const std::string vocabulary = R"({"a":0,"b":1,"ab":2})";
+  add(2, mode(0) + mode(static_cast<unsigned>(vocabulary.size())) + vocabulary + "#version: 0.2\na b\n");
+}
+
 /// Each operation, two in a row, and none, on a file of each format; see image_of.fuzz.cpp.
 void operations(folder& out) {
   const ps::image_size size{45, 37};
@@ -831,6 +865,7 @@ int main(int argc, char** argv) {
   operations(out);
   more_images(out);
   image_files(out, argv[2]);
+  tokenizers(out, argv[2]);
   stores(out);
   answers(out);
   caches(out);

@@ -14,6 +14,12 @@ have_libjpeg() {
     printf '#include <cstdio>\n#include <jpeglib.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null
 }
 
+# have_pcre2: pcre2.h wants to be told the width of its characters
+have_pcre2() {
+  command -v g++ >/dev/null &&
+    printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null
+}
+
 # have_mpi: can programs of MPI be compiled?
 have_mpi() { command -v mpicxx >/dev/null && printf '#include <mpi.h>\n' | mpicxx -x c++ -fsyntax-only - 2>/dev/null; }
 
@@ -90,6 +96,8 @@ install_missing() {
     have_header gif_lib.h || wanted+=(libgif-dev)
     have_header avif/avif.h || wanted+=(libavif-dev)
     have_header tiffio.h || wanted+=(libtiff-dev)
+    have_pcre2 || wanted+=(libpcre2-dev)
+    have_header sentencepiece_processor.h || wanted+=(libsentencepiece-dev)
     have_header isa-l/crc.h || wanted+=(libisal-dev)
     have_header xxh3.h || wanted+=(libxxhash-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)
@@ -256,20 +264,23 @@ arrow_python() {
 # work, likewise. What they import and do not need there, PyTorch above all, is left out, and so is FFCV's library of C++,
 # which only its readers need.
 formats_python() {
-  local python=$1/bin/python script packages
-  script=$(dirname "${BASH_SOURCE[0]}")/../tests/support/format_peers.py
-  if ! "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null 2>&1; then
+  local python=$1/bin/python support script packages
+  support=$(dirname "${BASH_SOURCE[0]}")/../tests/support
+  script=$support/format_peers.py
+  if ! "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null 2>&1 ||
+    ! "$python" "$support/token_peers.py" check >/dev/null 2>&1; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
       pip_in "$1" install datasets==5.2.0 'numpy<2.2' \
         opencv-python-headless pillow brotli 'python-snappy<1' 'zstd<2' 'xxhash<4' 'catalogue<3' lightning-utilities \
-        requests typing_extensions &&
+        requests typing_extensions tokenizers tiktoken sentencepiece &&
       pip_in "$1" install --no-deps mosaicml-streaming==0.13.0 litdata==0.2.76 petastorm==0.13.1 &&
       mkdir -p "$1/ffcv" && printf '#!/bin/sh\necho -lm\n' >"$1/ffcv/pkg-config" && chmod +x "$1/ffcv/pkg-config" &&
       # Its setup asks pkg-config for OpenCV, also where nothing is built.
       PATH=$1/ffcv:$PATH pip_in "$1" download --no-deps --dest "$1/ffcv" ffcv==1.0.2 &&
       packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
       tar -xzf "$1/ffcv/ffcv-1.0.2.tar.gz" -C "$packages" --strip-components=1 ffcv-1.0.2/ffcv &&
-      "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null ||
+      "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null &&
+      "$python" "$support/token_peers.py" check >/dev/null ||
       return 1
   fi
   echo "$python"

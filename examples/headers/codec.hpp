@@ -5,13 +5,16 @@
 
 #include "support/arrow_text.hpp"
 #include "support/ffcv_files.hpp"
+#include "support/fixtures.hpp"
 
+#include <penstock/codec/bpe.hpp>
 #include <penstock/codec/gzip.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/jpeg_encoder.hpp>
 #include <penstock/codec/json.hpp>
 #include <penstock/codec/json_field.hpp>
 #include <penstock/codec/lz4.hpp>
+#include <penstock/codec/sentencepiece.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/unpack_brotli.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>
@@ -43,6 +46,11 @@ const bool has_files = [] {
   }
   write_file("boxes.jsonl", "{\"box\": [1, 2, 3.5]}\n");
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
+  write_file("corpus.txt", "a dog\n");
+  for (const auto& [from, to] :
+       {std::pair("gpt.tokenizer", "tokenizer.json"), std::pair("unigram.model", "tokenizer.model")})
+    std::filesystem::copy_file(penstock_test::fixture("tokenizers") / from, to,
+                               std::filesystem::copy_options::overwrite_existing);
   write_file("reviews.jsonl", "{\"text\": \"a dog\", \"label\": 7}\n");
   for (const std::string& name : penstock::expand_braces("train-{0000..0127}.tar"))
     for (const char* suffix : {".gz", ".zst", ".lz4", ".bz2", ".xz"})

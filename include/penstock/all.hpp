@@ -14,6 +14,7 @@
 #include <penstock/observe.hpp>
 #include <penstock/order.hpp>
 #include <penstock/run.hpp>
+#include <penstock/sequence.hpp>
 #include <penstock/source.hpp>
 #include <penstock/stage.hpp>
 #include <penstock/storage.hpp>

@@ -22,3 +22,4 @@
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/tf_sequence_example.hpp>
+#include <penstock/codec/tokenizer_options.hpp>

@@ -41,6 +41,7 @@
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/core/token_value.hpp>
 #include <penstock/core/uneven_views.hpp>
 #include <penstock/core/version.hpp>
 #include <penstock/core/whole.hpp>

@@ -28,6 +28,8 @@ vcpkg_check_features(
            gif PENSTOCK_ENABLE_GIF
            avif PENSTOCK_ENABLE_AVIF
            tiff PENSTOCK_ENABLE_TIFF
+           pcre2 PENSTOCK_ENABLE_PCRE2
+           sentencepiece PENSTOCK_ENABLE_SENTENCEPIECE
            tfrecord PENSTOCK_ENABLE_TFRECORD
            cache PENSTOCK_ENABLE_CACHE
            fmt PENSTOCK_ENABLE_FMT

@@ -1461,12 +1461,18 @@ template <pixel_format Format>
 struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
 template <pixel_format Format>
 struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
+template <class Token>
+class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
+template <class Token>
+class sentencepiece_as;  // penstock: write #include <penstock/codec/sentencepiece.hpp>, and link it
 using jpeg = jpeg_as<rgb8>;
 using png = png_as<rgb8>;
 using webp = webp_as<rgb8>;
 using gif = gif_as<rgb8>;
 using avif = avif_as<rgb8>;
 using tiff = tiff_as<rgb8>;
+using bpe = bpe_as<std::uint32_t>;
+using sentencepiece = sentencepiece_as<std::uint32_t>;
 
 }  // namespace penstock::inline v0_1
 
@@ -8037,8 +8043,29 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// What a byte says of the character that it begins: its length, 0 if it begins none, and the range of its
+/// second byte. Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond
+/// U+10FFFF).
+struct utf8_lead {
+  std::size_t length;
+  unsigned low, high;
+
+  constexpr explicit utf8_lead(unsigned lead) noexcept
+      : length(lead < 0x80   ? 1
+               : lead < 0xc2 ? 0
+               : lead < 0xe0 ? 2
+               : lead < 0xf0 ? 3
+               : lead < 0xf5 ? 4
+                             : 0),
+        low(lead == 0xe0   ? 0xa0
+            : lead == 0xf0 ? 0x90
+                           : 0x80),
+        high(lead == 0xed   ? 0x9f
+             : lead == 0xf4 ? 0x8f
+                            : 0xbf) {}
+};
+
 /// The length of the longest prefix of well-formed UTF-8: all bytes, or the offset of the first bad one.
-/// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
 [[nodiscard]] inline std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
   const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   const std::size_t size = bytes.size();
@@ -8062,16 +8089,36 @@ namespace detail {
       ++i;
       continue;
     }
-    const std::size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    if (length == 0 || size - i < length) return i;
-    const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (at(i + 1) < low || at(i + 1) > high) return i;
-    for (std::size_t k = 2; k < length; ++k)
+    const utf8_lead what(lead);
+    if (what.length == 0 || size - i < what.length) return i;
+    if (at(i + 1) < what.low || at(i + 1) > what.high) return i;
+    for (std::size_t k = 2; k < what.length; ++k)
       if ((at(i + k) & 0xc0) != 0x80) return i;
-    i += length;
+    i += what.length;
   }
   return size;
+}
+/// Text as UTF-8: itself, or a copy in `memory` in which each malformed part is U+FFFD: the longest beginning
+/// of a character, or else a byte, as section 3.9 of the Unicode standard and Python's errors="replace" have
+/// it.
+[[nodiscard]] inline std::string_view with_replaced_utf8(std::string_view in, buffer& memory) {
+  std::size_t good = valid_utf8_prefix(bytes_of(in));
+  if (good == in.size()) return in;
+  memory.clear();
+  for (;; good = valid_utf8_prefix(bytes_of(in))) {
+    memory.append(bytes_of(in.substr(0, good)));
+    in.remove_prefix(good);
+    if (in.empty()) return text_of(memory.view());
+    const auto at = [in](std::size_t i) { return static_cast<unsigned char>(in[i]); };
+    const utf8_lead what(at(0));
+    std::size_t part = 1;
+    if (what.length > 2 && in.size() > 1 && at(1) >= what.low && at(1) <= what.high) {
+      part = 2;
+      while (part < what.length - 1 && part < in.size() && (at(part) & 0xc0) == 0x80) ++part;
+    }
+    memory.append(bytes_of("\xef\xbf\xbd"));
+    in.remove_prefix(part);
+  }
 }
 /// Throws `errc::format` with the offset of the first bad byte if the bytes are not UTF-8.
 inline void check_utf8(bytes_view bytes) {
@@ -8081,7 +8128,6 @@ inline void check_utf8(bytes_view bytes) {
                                "; text{.check = false} takes any bytes"})
         .at_offset(good);
 }
-
 }  // namespace detail
 
 /// Text: a view of the bytes, without a copy.
@@ -8367,6 +8413,42 @@ struct tf_sequence_example {
   template <class Feature>
   static constexpr bool is_list = requires { Feature::map; };
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/tokenizer_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a tokenizer does with text that is no UTF-8.
+///   refuse    it is an error with its offset
+///   replace   each malformed part is U+FFFD, as Python's errors="replace" makes it
+enum class invalid_utf8 { refuse, replace };
+
+/// What `bpe` does with special tokens, such as `<|endoftext|>`, that stand in a text as words.
+///   recognise   they become those tokens, as by default with `tokenizers`
+///   text        they are text like other text, as with tiktoken's `encode_ordinary`
+///   refuse      they are an error with their offset, as by default with tiktoken
+enum class special_tokens { recognise, text, refuse };
+
+namespace detail {
+
+/// Text for a tokenizer: UTF-8, in place or in `memory`.
+[[nodiscard]] inline std::string_view tokenizer_text(std::string_view in, invalid_utf8 how, buffer& memory) {
+  if (how == invalid_utf8::replace) return with_replaced_utf8(in, memory);
+  if (const std::size_t good = valid_utf8_prefix(bytes_of(in)); good != in.size())
+    throw error(errc::format, {"the text is not UTF-8: found ", quoted(bytes_of(in.substr(good)), 4),
+                               "; the option .invalid = invalid_utf8::replace takes U+FFFD for it"})
+        .at_offset(good);
+  return in;
+}
+
+/// Whether tokenizers give tokens of this type.
+template <class T>
+inline constexpr bool token_number = std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint16_t> ||
+                                     std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -11160,6 +11242,18 @@ template <class T, class Element>
 concept projecting_stage = value_stage<T> && requires {
   { T::template uses<Element>() } -> std::same_as<projection>;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/token_value.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The number types that tokens can have.
+template <class T>
+concept token_value =
+    std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t> ||
+    std::same_as<T, std::int16_t> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
 }  // namespace penstock::inline v0_1
 
@@ -30474,6 +30568,10 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   /// Whether nothing of an epoch has been delivered and its first element is next. Does not allocate.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
+  /// Adds to an error with a position the file and the key of the sample there, if it has them.
+  void add_sample(error& e) const noexcept {
+    if (e.at()) calls_->name_sample(plan_part_, e, *e.at());
+  }
   [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
 
  protected:
@@ -30740,8 +30838,7 @@ PENSTOCK_INLINE void delivery_shell::fail(const std::exception_ptr& what) {
     std::rethrow_exception(what);
   } catch (error& e) {
     // An error found while collating, or thrown by a function, lacks its sample: the source did not see it.
-    if (e.at() && (e.code() == errc::shape || e.code() == errc::exception))
-      calls_->name_sample(plan_part_, e, *e.at());
+    if (e.code() == errc::shape || e.code() == errc::exception || e.code() == errc::state) add_sample(e);
     throw;
   }
 }
@@ -30767,7 +30864,13 @@ PENSTOCK_INLINE void delivery_shell::leave_block() noexcept {
 
 PENSTOCK_INLINE bool delivery_shell::take_block() {
   leave_block();
-  block* const b = engine_.next();
+  block* b = nullptr;
+  try {
+    b = engine_.next();
+  } catch (error& e) {  // a step that cannot be cut, because of a sample
+    add_sample(e);
+    throw;
+  }
   if (b == nullptr) return false;
   if (setup_.in_place) {
     if (b->what == nullptr) {
@@ -32761,7 +32864,12 @@ class run {
   }
   void open(const Plan& p, const run_options& options) {
     const feed& leading = core().engine.leading();
-    detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
+    try {
+      detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
+    } catch (error& e) {
+      core().add_sample(e);
+      throw;
+    }
     core().engine.open_more();
   }
 
@@ -45454,6 +45562,1238 @@ class device_works<Plan, light_tuple<First, Rest...>> {
   std::array<std::uint64_t, count> streams_{};
   connected_stages operations_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/token_sequence.hpp
+
+/// What the operations on tokens share: how they find a sequence in a sample, and where they write.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct no_token_sequence : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on a sequence of tokens, which are whole numbers (a span, a vector, "
+        "an array of one dimension), and gets something else; name the field that has them, as in "
+        "mask_tokens<\"tokens\">(...), or make tokens of a text before it");
+  }
+};
+struct added_field_is_there : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation adds a field of a name that the sample has already; give it another one, "
+        "as in mask_tokens<\"tokens\", \"targets\">(...)");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// The numbers of a finished sequence.
+template <class V>
+  requires requires(const V& v) { std::span(v.values()); }
+[[nodiscard]] constexpr auto token_span(const V& v) noexcept {
+  using number = typename decltype(std::span(v.values()))::value_type;
+  return std::span<const number>(v.values());
+}
+template <class V>
+  requires(
+      !requires(const V& v) { std::span(v.values()); } &&
+      requires(const V& v) { std::span(v.data(), v.size()); })
+[[nodiscard]] constexpr auto token_span(const V& v) noexcept {
+  return std::span<const std::remove_cvref_t<decltype(*v.data())>>(v.data(), v.size());
+}
+
+template <class V>
+using sequence_token =
+    typename decltype(token_span(std::declval<const std::remove_cvref_t<finished<V>>&>()))::value_type;
+
+}  // namespace detail
+
+/// A sequence of tokens, or something that is one when it is finished: spans, vectors, tensors and array
+/// expressions of whole numbers. That a tensor has one dimension is found when it is there.
+template <class V>
+concept token_sequence =
+    requires { typename detail::sequence_token<V>; } && token_value<detail::sequence_token<V>>;
+
+namespace detail {
+
+[[noreturn, gnu::cold]] inline void refuse_sequence(std::string_view operation, const extents& shape) {
+  throw error(errc::shape, {operation, " works on sequences, and this array has the shape ", to_string(shape),
+                            "; take it apart with unbatch before"});
+}
+[[noreturn, gnu::cold]] inline void refuse_token(std::string_view operation, std::string_view option,
+                                                 std::int64_t token, std::size_t bits) {
+  throw error(errc::argument, {operation, ": .", option, " = ", token, " does not fit into tokens of ", bits,
+                               " bits; use wider ones"});
+}
+
+/// The numbers of a sequence, which is finished.
+template <class V>
+[[nodiscard]] auto sequence_numbers(std::string_view operation, const V& sequence) {
+  if constexpr (requires { sequence.shape().rank(); }) {
+    if (sequence.shape().rank() != 1) [[unlikely]]
+      refuse_sequence(operation, sequence.shape());
+  }
+  return token_span(sequence);
+}
+
+/// A token of an option as a number of the sequence.
+template <class T>
+[[nodiscard]] constexpr T token_as(std::int64_t token, std::string_view operation, std::string_view option) {
+  if (!std::in_range<T>(token)) [[unlikely]]
+    refuse_token(operation, option, token, sizeof(T) * 8);
+  return static_cast<T>(token);
+}
+
+/// Room for this many numbers in memory of the worker, of any content. It grows by halves, so that it soon
+/// has its last size.
+template <class T>
+[[nodiscard]] std::span<T> token_room(buffer& memory, std::size_t count) {
+  const std::size_t bytes = count * sizeof(T);
+  if (bytes > memory.capacity()) memory.resize_for_overwrite(bytes + bytes / 2);
+  memory.resize_for_overwrite(bytes);
+  return {reinterpret_cast<T*>(memory.data()), count};
+}
+
+/// Random words by their number: those that SplitMix64 gives from a state that is drawn.
+class numbered_words {
+ public:
+  explicit constexpr numbered_words(rng& random) noexcept : first_(random()) {}
+  [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t i) const noexcept {
+    return mix64(first_ + i * 0x9e3779b97f4a7c15u);
+  }
+
+ private:
+  std::uint64_t first_;
+};
+
+/// A probability as a share of the 2^32 values of half a random word.
+[[nodiscard]] constexpr std::uint64_t share_of_words(double p) noexcept {
+  return static_cast<std::uint64_t>(p * 0x1p32 + 0.5);
+}
+[[nodiscard]] constexpr bool is_probability(double p) noexcept { return p >= 0 && p <= 1; }
+
+template <class R, class Name, class First, class... More>
+struct record_with;
+template <class... Fields, class Name, class First, class... More>
+struct record_with<record<Fields...>, Name, First, More...>
+    : std::type_identity<
+          record<std::conditional_t<
+                     std::is_same_v<typename Fields::name_type, Name>, First,
+                     basic_field<typename Fields::name_type, std::remove_cvref_t<typename Fields::type>>>...,
+                 More...>> {};
+
+/// The sample with the field `First` in the place of `Name`, and `More` behind all others. Of a sequence
+/// alone it is these fields.
+template <class Name, class First, class... More, class V>
+[[nodiscard]] constexpr auto with_fields(V&& sample, typename First::type first,
+                                         typename More::type... more) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (any_record<type>) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      const auto value = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
+        if constexpr (I == type::template index_of<Name>)
+          return (first);
+        else
+          return get<I>(std::forward<V>(sample));
+      };
+      return typename record_with<type, Name, First, More...>::type(
+          value(std::integral_constant<std::size_t, Is>{})..., more...);
+    }(std::make_index_sequence<type::size>{});
+  } else {
+    return record<First, More...>(first, more...);
+  }
+}
+
+/// The sequence of a sample: its field `Name`, or all of it if it has no fields.
+template <class Name, class V>
+[[nodiscard]] constexpr const auto& sequence_in(const V& sample) noexcept {
+  if constexpr (any_record<V>)
+    return get<V::template index_of<Name>>(sample);
+  else
+    return sample;
+}
+
+/// What is wrong with the field `Name` of a sample, or with the sample, as a sequence that gets fields of the
+/// names `Added`, of which the first may stand in its place.
+template <class V, class Name, class... Added>
+consteval auto sequence_mistake() {
+  if constexpr (any_record<V>) {
+    if constexpr (!has_field<V, Name>)
+      return missing_field_in<V>{};
+    else if constexpr (!token_sequence<std::tuple_element_t<V::template index_of<Name>, V>>)
+      return mistakes::no_token_sequence{};
+    else if constexpr (((has_field<V, Added> && !std::is_same_v<Added, Name>) || ...))
+      return mistakes::added_field_is_there{};
+    else
+      return mistakes::none{};
+  } else if constexpr (open_sample<V> || owned_sample<V>) {
+    return missing_field_in<V>{};
+  } else if constexpr (!token_sequence<V>) {
+    return mistakes::no_token_sequence{};
+  } else {
+    return mistakes::none{};
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/fill_in_the_middle.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `fill_in_the_middle`, with the rates of the paper. Megatron-LM calls them `fim_rate` and
+/// `fim_spm_rate`.
+struct fill_in_the_middle_options {
+  double rate = 0.5;               ///< the probability that a document is rearranged
+  double spm_rate = 0.5;           ///< the share of those whose suffix comes before their prefix
+  std::int64_t prefix_token = -1;  ///< before the prefix; must be given
+  std::int64_t middle_token = -1;  ///< before the middle; must be given
+  std::int64_t suffix_token = -1;  ///< before the suffix; must be given
+  std::int64_t document_end = -1;  ///< the token that ends a document, where a sample has several; -1: none
+  bool keep_length = false;        ///< the suffix loses three tokens, so that the length stays
+};
+
+namespace detail {
+
+/// Throws `errc::argument`, with a sentence about the option that is wrong.
+inline void check_fill_in_the_middle(const fill_in_the_middle_options& options) {
+  if (!is_probability(options.rate))
+    throw error(errc::argument, "fill_in_the_middle: rate is a probability, from 0 to 1");
+  if (!is_probability(options.spm_rate))
+    throw error(errc::argument, "fill_in_the_middle: spm_rate is a probability, from 0 to 1");
+  if (options.prefix_token < 0 || options.middle_token < 0 || options.suffix_token < 0)
+    throw error(errc::argument,
+                "fill_in_the_middle: say which tokens mark the parts, as in .prefix_token = 1, "
+                ".middle_token = 2, .suffix_token = 3");
+}
+
+}  // namespace detail
+
+/// What `fill_in_the_middle` makes: a function for `map`.
+class fill_in_the_middle_operation {
+ public:
+  using accepts_call = void;
+  struct scratch {
+    buffer tokens;
+  };
+  template <class>
+  static constexpr bool uses_random = true;
+  template <class V>
+  using wrong_argument_for = mistakes::unless<token_sequence<V>, mistakes::no_token_sequence>;
+
+  /// Throws `errc::argument`, see `fill_in_the_middle`.
+  explicit fill_in_the_middle_operation(const fill_in_the_middle_options& options) : options_(options) {
+    detail::check_fill_in_the_middle(options_);
+  }
+
+  template <token_sequence V>
+  [[nodiscard]] auto operator()(V&& sequence, const call<scratch>& c) const {
+    decltype(auto) finished_tokens = penstock::finish(sequence);
+    const auto all = detail::sequence_numbers("fill_in_the_middle", finished_tokens);
+    using T = typename decltype(all)::value_type;
+    const marks<T> with = {token<T>(options_.prefix_token, "prefix_token"),
+                           token<T>(options_.middle_token, "middle_token"),
+                           token<T>(options_.suffix_token, "suffix_token")};
+    const bool splits = options_.document_end >= 0 && std::in_range<T>(options_.document_end);
+    const T end = splits ? static_cast<T>(options_.document_end) : T{};
+    const auto documents =
+        1 + (splits ? static_cast<std::size_t>(std::count(all.begin(), all.end(), end)) : 0);
+    const std::span<T> room = detail::token_room<T>(c.scratch.tokens, all.size() + 3 * documents);
+
+    rng random = c.random();
+    T* out = room.data();
+    const T* at = all.data();
+    const T* const last = at + all.size();
+    for (std::size_t document = 0; document < documents; ++document) {
+      const T* const stop = splits ? std::find(at, last, end) : last;
+      out = rearrange<T>({at, stop}, with, random, out);
+      if (stop != last) *out++ = end;
+      at = stop == last ? last : stop + 1;
+    }
+    return std::span<const T>(room.data(), out);
+  }
+
+ private:
+  template <class T>
+  struct marks {
+    T prefix, middle, suffix;
+  };
+  template <class T>
+  [[nodiscard]] static T token(std::int64_t id, std::string_view option) {
+    return detail::token_as<T>(id, "fill_in_the_middle", option);
+  }
+
+  /// Writes a document, rearranged or not; returns the end of what it wrote.
+  template <class T>
+  T* rearrange(std::span<const T> document, const marks<T>& with, rng& random, T* out) const {
+    const auto put = [&out](std::span<const T> part) { out = std::copy(part.begin(), part.end(), out); };
+    const std::size_t size = document.size();
+    if (!random.chance(options_.rate) || size == 0) {
+      put(document);
+      return out;
+    }
+    const auto one = detail::to_size(random.below(size + 1)), other = detail::to_size(random.below(size + 1));
+    const auto [first, second] = std::minmax({one, other});
+    const bool suffix_first = random.chance(options_.spm_rate);
+    const auto prefix = document.first(first), middle = document.subspan(first, second - first);
+    auto suffix = document.subspan(second);
+    if (options_.keep_length) {
+      if (suffix.size() <= 3) {
+        put(document);
+        return out;
+      }
+      suffix = suffix.first(suffix.size() - 3);
+    }
+    *out++ = with.prefix;
+    if (!suffix_first) put(prefix);
+    *out++ = with.suffix;
+    put(suffix);
+    *out++ = with.middle;
+    if (suffix_first) put(prefix);
+    put(middle);
+    return out;
+  }
+
+  fill_in_the_middle_options options_;
+};
+
+/// Rearranges documents so that a model learns to fill gaps: with probability `rate` a document is cut at two
+/// places, each as likely as any other and before any token or behind the last, and its middle comes last. A
+/// part may be empty.
+///
+///   prefix-suffix-middle   `<PRE> prefix <SUF> suffix <MID> middle`
+///   suffix-prefix-middle   `<PRE> <SUF> suffix <MID> prefix middle`
+///
+/// In: a sequence of tokens of any type, which `map<"tokens">(...)` names in a record. Out: a view of the
+/// rearranged tokens, in memory of the worker until they are written to their slot. With `document_end` each
+/// part of a sample that such a token ends is a document of its own, with draws of its own; these tokens stay
+/// where they are. Empty documents stay empty.
+///
+/// Lengths: a rearranged document has three tokens more, which only the draw tells: what counts lengths
+/// before samples are read, such as `batch_by`, counts three more for each document, or takes `.keep_length =
+/// true`.
+/// Then the suffix loses its last three tokens, and a document whose suffix has not more than these stays as
+/// it is. (Megatron-LM cuts off the end of the sample instead, where the middle is.)
+///
+/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation
+/// once the memory has grown. Cost: one copy, and another one to the slot.
+/// Throws `errc::argument` for rates that are no probabilities, tokens that are not given, and tokens that
+/// the sequence's type cannot hold; `errc::shape`, for a sample, if it has several dimensions.
+/// Source: Bavarian et al., "Efficient training of language models to fill in the middle", 2022, with cuts
+/// between tokens; the second form is its variant 2, as in Megatron-LM.
+///
+///     auto code = map<"tokens">(fill_in_the_middle({.prefix_token = 1, .middle_token = 2, .suffix_token = 3}));
+[[nodiscard]] inline fill_in_the_middle_operation fill_in_the_middle(
+    const fill_in_the_middle_options& options) {
+  return fill_in_the_middle_operation(options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/joined_sequence.hpp
+
+/// What `join_fields` makes: sequences of a sample as one, before they are in their slot.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A part of a joined sequence: a value that is about to go is moved here, another one is referred to.
+template <class V>
+class joined_part {
+ public:
+  explicit constexpr joined_part(V&& value) : value_(keep(std::forward<V>(value))) {}
+
+  [[nodiscard]] std::uint64_t size() const {
+    if constexpr (requires { value().shape().rank(); }) {
+      if (value().shape().rank() != 1) [[unlikely]]
+        refuse_sequence("join_fields", value().shape());
+      return value().shape()[0];
+    } else {
+      return token_span(value()).size();
+    }
+  }
+  template <class T>
+  void write_to(const destination<T>& into) const {
+    if constexpr (array_expression<type>)
+      write_array(value(), into);
+    else
+      into.copy_from(token_span(value()));
+  }
+
+ private:
+  using type = std::remove_cvref_t<V>;
+  static constexpr bool refers = std::is_lvalue_reference_v<V>;
+
+  static constexpr decltype(auto) keep(V&& value) {
+    if constexpr (refers)
+      return &value;
+    else
+      return std::move(value);
+  }
+  [[nodiscard]] const type& value() const {
+    if constexpr (refers)
+      return *value_;
+    else
+      return value_;
+  }
+
+  std::conditional_t<refers, const type*, type> value_;
+};
+
+}  // namespace detail
+
+/// Sequences one behind the other, as an array that is not computed yet: each writes itself to its part of
+/// the destination, so that nothing is copied on the way. Made by `join_fields`.
+template <class T, class... Parts>
+class joined_sequence {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  /// `memory` is where the array is written if it is finished before it has a place.
+  joined_sequence(std::span<const T> begin, std::span<const T> end, buffer& memory, Parts... parts)
+      : begin_(begin), end_(end), memory_(&memory), parts_(std::move(parts)...) {
+    length_ = begin_.size() + end_.size();
+    std::apply([this](const auto&... part) { ((length_ += part.size()), ...); }, parts_);
+  }
+
+  [[nodiscard]] extents shape() const noexcept { return extents(length_); }
+  void write_to(const destination<T>& into) const {
+    std::uint64_t at = 0;
+    const auto next = [&](std::uint64_t size) {
+      const auto first = static_cast<std::int64_t>(std::exchange(at, at + size));
+      return destination<T>(into.data() + first * into.strides()[0], extents(size), into.strides(),
+                            into.space());
+    };
+    next(begin_.size()).copy_from(begin_);
+    std::apply([&](const auto&... part) { (part.write_to(next(part.size())), ...); }, parts_);
+    next(end_.size()).copy_from(end_);
+  }
+  /// Valid until the worker's next sample.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const std::span<T> room = detail::token_room<T>(*memory_, detail::to_size(length_));
+    write_to(destination<T>(room.data(), shape()));
+    return {room.data(), shape()};
+  }
+
+ private:
+  std::span<const T> begin_, end_;
+  buffer* memory_;
+  std::uint64_t length_;
+  std::tuple<Parts...> parts_;
+};
+
+/// A mask of a joined sequence: a number of equal values, and the next. Made by `join_fields`.
+template <std::size_t Runs>
+class joined_mask {
+ public:
+  using unfinished = void;
+  using value_type = std::uint8_t;
+  struct run {
+    std::uint64_t length;
+    std::uint8_t value;
+  };
+
+  joined_mask(const std::array<run, Runs>& runs, buffer& memory) : runs_(runs), memory_(&memory) {
+    for (const run& each : runs_) length_ += each.length;
+  }
+
+  [[nodiscard]] extents shape() const noexcept { return extents(length_); }
+  void write_to(const destination<std::uint8_t>& into) const {
+    if (into.dense()) {
+      std::uint8_t* out = into.data();
+      for (const run& each : runs_) {
+        if (each.length != 0) std::memset(out, each.value, detail::to_size(each.length));
+        out += each.length;
+      }
+    } else {
+      std::size_t i = 0;
+      std::uint64_t left = runs_[0].length;
+      into.fill_from([&] {
+        while (left == 0) left = runs_[++i].length;
+        --left;
+        return runs_[i].value;
+      });
+    }
+  }
+  /// Valid until the worker's next sample.
+  [[nodiscard]] tensor_view<const std::uint8_t> finish() const {
+    const auto room = detail::token_room<std::uint8_t>(*memory_, detail::to_size(length_));
+    write_to(destination<std::uint8_t>(room.data(), shape()));
+    return {room.data(), shape()};
+  }
+
+ private:
+  std::array<run, Runs> runs_;
+  buffer* memory_;
+  std::uint64_t length_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/join_fields.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct joined_types_differ : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: the fields that join_fields joins hold tokens of different types; write "
+                  "map<\"prompt\">(f) before it, so that all have one");
+  }
+};
+struct joined_twice : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: join_fields names a field twice; name each part once, and use join_turns for "
+                  "what repeats");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// Says which fields a model is trained on.
+template <class... Names>
+struct trained_names {};
+
+template <class R, class Name>
+using field_value = std::tuple_element_t<R::template index_of<Name>, R>;
+
+template <class V, class Into, class Mask, class First, class... More>
+consteval auto join_fields_mistake() {
+  constexpr auto is_there = []<class Name>(Name*) {
+    return has_field<V, Name> && !(std::is_same_v<Name, First> || ... || std::is_same_v<Name, More>);
+  };
+  if constexpr (!(has_field<V, First> && ... && has_field<V, More>))
+    return missing_field_in<V>{};
+  else if constexpr (!names_differ<basic_field<First, int>, basic_field<More, int>...>())
+    return mistakes::joined_twice{};
+  else if constexpr (!(token_sequence<field_value<V, First>> && ... && token_sequence<field_value<V, More>>))
+    return mistakes::no_token_sequence{};
+  else if constexpr (!(std::is_same_v<sequence_token<field_value<V, First>>,
+                                      sequence_token<field_value<V, More>>> &&
+                       ...))
+    return mistakes::joined_types_differ{};
+  else if constexpr (is_there(static_cast<Into*>(nullptr)) || is_there(static_cast<Mask*>(nullptr)))
+    return mistakes::added_field_is_there{};
+  else
+    return mistakes::none{};
+}
+
+}  // namespace detail
+
+/// Options of `join_fields`.
+struct join_fields_options {
+  std::int64_t begin_token = -1;  ///< before the first part, not trained on; -1: none
+  std::int64_t end_token = -1;    ///< behind the last part, trained on if that is; -1: none
+};
+
+/// An argument of `join_fields`: the fields whose tokens a model learns to write.
+template <fixed_string... Names>
+inline constexpr detail::trained_names<name_of<Names>...> train_on{};
+
+/// What `join_fields` makes: a function for `map`.
+template <class Into, class Trained, class... Names>
+class join_fields_operation;
+
+template <class Into, class... Trained, class... Names>
+class join_fields_operation<Into, detail::trained_names<Trained...>, Names...> {
+  using mask_name = name_of<"loss_mask">;
+  template <class Name>
+  static constexpr bool is_part = (std::is_same_v<Name, Names> || ...);
+  template <class R>
+  using token_of = detail::sequence_token<
+      detail::field_value<std::remove_cvref_t<R>, std::tuple_element_t<0, std::tuple<Names...>>>>;
+  template <class R, class Name>
+  using part_of =
+      detail::joined_part<decltype(get<std::remove_cvref_t<R>::template index_of<Name>>(std::declval<R>()))>;
+
+ public:
+  using accepts_call = void;
+  using makes_fields = void;
+  struct scratch {
+    buffer tokens, mask, begin, end;
+  };
+  template <class V>
+  using wrong_argument_for =
+      decltype(detail::join_fields_mistake<std::remove_cvref_t<V>, Into, mask_name, Names...>());
+
+  explicit constexpr join_fields_operation(const join_fields_options& options) : options_(options) {}
+
+  template <class V>
+    requires(detail::is_right<wrong_argument_for<V>>)
+  [[nodiscard]] auto operator()(V&& sample, const call<scratch>& c) const {
+    using type = std::remove_cvref_t<V>;
+    using T = token_of<V>;
+    using run = typename joined_mask<sizeof...(Names) + 2>::run;
+    using tokens_type = joined_sequence<T, part_of<V, Names>...>;
+    const auto begin = one_token<T>(options_.begin_token, "begin_token", c.scratch.begin);
+    const auto end = one_token<T>(options_.end_token, "end_token", c.scratch.end);
+
+    std::tuple<part_of<V, Names>...> parts(
+        part_of<V, Names>(get<type::template index_of<Names>>(std::forward<V>(sample)))...);
+    std::array<run, sizeof...(Names) + 2> runs{run{begin.size(), 0}};
+    std::apply(
+        [&](const auto&... part) {
+          std::size_t i = 1;
+          ((runs[i++] = {part.size(), is_trained<Names>}), ...);
+          runs[i] = {end.size(), runs[i - 1].value};
+        },
+        parts);
+    const joined_mask<sizeof...(Names) + 2> mask(runs, c.scratch.mask);
+    auto tokens = std::apply(
+        [&](auto&... part) { return tokens_type(begin, end, c.scratch.tokens, std::move(part)...); }, parts);
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      using others = decltype(std::tuple_cat(rest_of<Is, V>(std::forward<V>(sample))...));
+      return std::apply(
+          [&]<class... Rest>(Rest&&... rest) {
+            return typename joined_record<type, tokens_type, std::index_sequence<Is...>>::type(
+                std::forward<Rest>(rest)..., std::move(tokens), mask);
+          },
+          others(std::tuple_cat(rest_of<Is, V>(std::forward<V>(sample))...)));
+    }(std::make_index_sequence<type::size>{});
+  }
+
+ private:
+  template <class Name>
+  static constexpr std::uint8_t is_trained = (std::is_same_v<Name, Trained> || ...) ? 1 : 0;
+  static_assert((is_part<Trained> && ...),
+                "penstock: train_on<...> names a field that join_fields does not join; write a part's name");
+
+  template <class T>
+  static std::span<const T> one_token(std::int64_t token, std::string_view option, buffer& memory) {
+    if (token < 0) return {};
+    const std::span<T> room = detail::token_room<T>(memory, 1);
+    room[0] = detail::token_as<T>(token, "join_fields", option);
+    return room;
+  }
+  /// The field `I` as a tuple of a reference, unless it is a part.
+  template <std::size_t I, class V>
+  static constexpr auto rest_of(V&& sample) {
+    if constexpr (is_part<typename std::remove_cvref_t<V>::template field_at<I>::name_type>)
+      return std::tuple<>();
+    else
+      return std::forward_as_tuple(get<I>(std::forward<V>(sample)));
+  }
+  template <class Fields, class... More>
+  struct with_more;
+  template <class... Fields, class... More>
+  struct with_more<std::tuple<Fields...>, More...> : std::type_identity<record<Fields..., More...>> {};
+  template <class Field>
+  using unless_part = std::conditional_t<
+      is_part<typename Field::name_type>, std::tuple<>,
+      std::tuple<basic_field<typename Field::name_type, std::remove_cvref_t<typename Field::type>>>>;
+  template <class R, class Joined, class Is>
+  struct joined_record;
+  template <class R, class Joined, std::size_t... Is>
+  struct joined_record<R, Joined, std::index_sequence<Is...>>
+      : with_more<decltype(std::tuple_cat(std::declval<unless_part<typename R::template field_at<Is>>>()...)),
+                  basic_field<Into, Joined>, basic_field<mask_name, joined_mask<sizeof...(Names) + 2>>> {};
+
+  join_fields_options options_;
+};
+
+/// Puts fields of a sample one behind the other as one document, such as a prompt and an answer, and tells
+/// which tokens a model is trained on. Field "loss_mask" is 1 at the tokens of the fields in `train_on<...>`,
+/// by default the last one, and 0 at the others.
+///
+/// In: a record whose named fields are sequences of tokens of one type. Out: the other fields, and behind
+/// them the tokens under the first name, and "loss_mask", of `std::uint8_t`. Both are array expressions: the
+/// parts are copied once, to the slot, and parts that are not computed yet write themselves there. The length
+/// is the sum of the parts, and one more for each of `begin_token` and `end_token`.
+///
+/// Pointwise; keeps all five guarantees. No allocation, unless a function behind it asks for finished values;
+/// then none once the memory has grown. Cost: none but the copy to the slot.
+/// Throws `errc::argument` for tokens that the sequence's type cannot hold; `errc::shape`, for a sample, if a
+/// part has several dimensions. A part named twice, and one in `train_on` that is not joined, do not compile.
+///
+///     auto chat = map(join_fields<"tokens", "prompt", "answer">({.end_token = 2}));
+///     auto both = map(join_fields<"tokens", "question", "reason", "answer">(train_on<"reason", "answer">));
+template <fixed_string Into, fixed_string First, fixed_string... More>
+[[nodiscard]] constexpr auto join_fields(const join_fields_options& options = {}) {
+  using last = std::tuple_element_t<sizeof...(More), std::tuple<name_of<First>, name_of<More>...>>;
+  return join_fields_operation<name_of<Into>, detail::trained_names<last>, name_of<First>, name_of<More>...>(
+      options);
+}
+template <fixed_string Into, fixed_string First, fixed_string... More, class... Trained>
+[[nodiscard]] constexpr auto join_fields(detail::trained_names<Trained...>,
+                                         const join_fields_options& options = {}) {
+  return join_fields_operation<name_of<Into>, detail::trained_names<Trained...>, name_of<First>,
+                               name_of<More>...>(options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/join_turns.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a function given to `join_turns` writes to: the tokens of one conversation, and for each of them
+/// whether a model is trained on it.
+template <token_value T>
+class token_turns {
+ public:
+  void add(T token, bool trained = false) {
+    tokens_.push_back(token);
+    trained_.push_back(trained ? 1 : 0);
+  }
+  void add(std::span<const T> tokens, bool trained = false) {
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    mark(trained);
+  }
+  /// For tokenizers that append to a vector: calls `write(tokens)`, which may only append.
+  template <std::invocable<std::vector<T>&> Write>
+  void append(Write&& write, bool trained = false) {
+    write(tokens_);
+    mark(trained);
+  }
+
+  [[nodiscard]] std::span<const T> tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::span<const std::uint8_t> loss_mask() const noexcept { return trained_; }
+  void clear() noexcept {
+    tokens_.clear();
+    trained_.clear();
+  }
+
+ private:
+  void mark(bool trained) { trained_.resize(tokens_.size(), trained ? 1 : 0); }
+
+  std::vector<T> tokens_;
+  std::vector<std::uint8_t> trained_;
+};
+
+/// What `join_turns` makes: a function for `map`.
+template <token_value T, class F>
+class join_turns_operation {
+ public:
+  using accepts_call = void;
+  using makes_fields = void;
+  using scratch = token_turns<T>;
+
+  explicit constexpr join_turns_operation(F function) : function_(std::move(function)) {}
+
+  template <class V>
+    requires std::invocable<const F&, finished<V>, token_turns<T>&>
+  [[nodiscard]] auto operator()(V&& sample, const call<scratch>& c) const {
+    c.scratch.clear();
+    function_(penstock::finish(std::forward<V>(sample)), c.scratch);
+    return record<field<"tokens", std::span<const T>>, field<"loss_mask", std::span<const std::uint8_t>>>(
+        c.scratch.tokens(), c.scratch.loss_mask());
+  }
+
+ private:
+  [[no_unique_address]] F function_;
+};
+
+/// Makes one document of a conversation: `f(sample, turns)` adds its tokens piece by piece, as your chat
+/// template has them, and says of each piece whether a model is trained on it.
+///
+/// In: any sample; `f` is callable when const, by several workers at once. Out: a record of "tokens", of type
+/// `T`, and "loss_mask", of `std::uint8_t`: 1 at the tokens that are trained on. Both are views of memory of
+/// the worker. Other fields of the sample do not go on. Pointwise; keeps all five guarantees. No allocation
+/// once the memory has grown. Cost: the call, and the copies to the slots. Throws what `f` throws.
+///
+///     struct turn { bool assistant; std::vector<std::int32_t> tokens; };
+///     auto chat = map(join_turns<std::int32_t>([](const std::vector<turn>& all, token_turns<std::int32_t>& into) {
+///       for (const turn& each : all) {
+///         into.add(each.assistant ? 3 : 4);                    // <|assistant|> or <|user|>
+///         into.add(each.tokens, each.assistant);
+///         into.add(2, each.assistant);                         // <|end|>
+///       }
+///     }));
+template <token_value T, class F>
+[[nodiscard]] constexpr auto join_turns(F function) {
+  return join_turns_operation<T, F>(std::move(function));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/mask_tokens.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `mask_tokens`. In Hugging Face's DataCollatorForLanguageModeling `rate` is `mlm_probability`,
+/// `random` is `random_replace_prob`, and 1 - `random` - `keep` is `mask_replace_prob`.
+struct mask_tokens_options {
+  double rate = 0.15;            ///< the probability that a token, or a word, is chosen
+  std::int64_t mask_token = -1;  ///< [MASK]; must be given
+  std::int64_t vocabulary = 0;   ///< the number of tokens there are; must be given unless `random` is 0
+  double random = 0.1;           ///< the share of the chosen that become any token of the vocabulary
+  double keep = 0.1;             ///< the share of the chosen that stay; the others become `mask_token`
+  std::vector<std::int64_t> special{};  ///< tokens that are never chosen, such as [CLS], [SEP] and [PAD]
+};
+
+namespace detail {
+
+enum class word_marks { none, starts, ids };
+/// How words are marked, and in which field.
+template <class Name, word_marks Marks>
+struct words_in {};
+
+/// Throws `errc::argument`, with a sentence about the option that is wrong.
+inline void check_mask_tokens(const mask_tokens_options& options) {
+  if (!is_probability(options.rate))
+    throw error(errc::argument, "mask_tokens: rate is a probability, from 0 to 1");
+  if (!(options.random >= 0 && options.keep >= 0 && options.random + options.keep <= 1))
+    throw error(
+        errc::argument,
+        "mask_tokens: random and keep are shares of the chosen tokens, which are 1 together at most, as "
+        "in .random = 0.1, .keep = 0.1");
+  if (options.mask_token < 0 && options.random + options.keep < 1)
+    throw error(errc::argument, "mask_tokens: say which token masks, as in .mask_token = 103");
+  if (options.vocabulary <= 0 && options.random > 0)
+    throw error(errc::argument,
+                "mask_tokens: say how many tokens there are, as in .vocabulary = 30'522, or .random = 0");
+}
+[[noreturn, gnu::cold]] inline void refuse_words(std::string_view words, std::size_t marks,
+                                                 std::size_t tokens) {
+  throw error(errc::shape, {"mask_tokens: the words of '", words, "' are those of ", marks,
+                            " tokens, and the sample has ", tokens});
+}
+
+template <class V, class Tokens, class Labels, class Words, word_marks Marks>
+consteval auto mask_tokens_mistake() {
+  constexpr auto wrong = sequence_mistake<V, Tokens, Labels>();
+  if constexpr (!is_right<std::remove_const_t<decltype(wrong)>> || Marks == word_marks::none)
+    return wrong;
+  else if constexpr (!has_field<V, Words>)
+    return mistakes::no_such_field{};
+  else
+    return sequence_mistake<V, Words>();
+}
+
+}  // namespace detail
+
+/// An argument of `mask_tokens`: a field with a number for each token, which is not 0 where a word begins.
+/// The first token always begins one.
+template <fixed_string Name>
+inline constexpr detail::words_in<name_of<Name>, detail::word_marks::starts> word_starts{};
+/// An argument of `mask_tokens`: a field with the number of each token's word, as `word_ids()` of Hugging
+/// Face's tokenizers. Neighbours with one number are one word; tokens with a negative one are in no word, and
+/// never chosen.
+template <fixed_string Name>
+inline constexpr detail::words_in<name_of<Name>, detail::word_marks::ids> word_ids{};
+
+/// What `mask_tokens` makes: a function for `map`.
+template <class Tokens, class Labels, class Label, class Words, detail::word_marks Marks>
+class mask_tokens_operation {
+ public:
+  using accepts_call = void;
+  using makes_fields = void;
+  struct scratch {
+    buffer tokens, labels;
+  };
+  template <class>
+  static constexpr bool uses_random = true;
+  template <class V>
+  using wrong_argument_for =
+      decltype(detail::mask_tokens_mistake<std::remove_cvref_t<V>, Tokens, Labels, Words, Marks>());
+
+  /// Throws `errc::argument`, see `mask_tokens`.
+  explicit mask_tokens_operation(mask_tokens_options options) : options_(std::move(options)) {
+    detail::check_mask_tokens(options_);
+    chosen_below_ = detail::share_of_words(options_.rate);
+    masked_below_ = detail::share_of_words(1 - options_.random - options_.keep);
+    random_below_ = detail::share_of_words(1 - options_.keep);
+  }
+
+  template <class V>
+    requires(detail::is_right<wrong_argument_for<V>>)
+  [[nodiscard]] auto operator()(V&& sample, const call<scratch>& c) const {
+    decltype(auto) finished_tokens = penstock::finish(detail::sequence_in<Tokens>(sample));
+    const auto all = detail::sequence_numbers("mask_tokens", finished_tokens);
+    using T = typename decltype(all)::value_type;
+    const auto tokens = detail::token_room<T>(c.scratch.tokens, all.size());
+    const auto labels = detail::token_room<Label>(c.scratch.labels, all.size());
+    if (!all.empty()) std::memcpy(tokens.data(), all.data(), all.size_bytes());
+    std::fill(labels.begin(), labels.end(), Label{-100});
+
+    rng random = c.random();
+    const detail::numbered_words choices(random), fates(random);
+    if constexpr (Marks == detail::word_marks::none) {
+      mask_chosen<T>(choices, fates, tokens, labels,
+                     [&](std::size_t, std::uint64_t half) { return half < chosen_below_; });
+    } else {
+      decltype(auto) finished_words = penstock::finish(detail::sequence_in<Words>(sample));
+      const auto marks = detail::sequence_numbers("mask_tokens", finished_words);
+      if (marks.size() != all.size()) [[unlikely]]
+        detail::refuse_words(Words::value, marks.size(), all.size());
+      // By arithmetic and without a branch, because a processor cannot foresee where words begin.
+      unsigned chosen = 0, first = 1;
+      mask_chosen<T>(choices, fates, tokens, labels, [&](std::size_t i, std::uint64_t half) {
+        const unsigned begins = first | (begins_word(marks[i], marks[i - 1 + first]) ? 1u : 0u);
+        const unsigned chooses = (half < chosen_below_ ? 1u : 0u) & (in_word(marks[i]) ? 1u : 0u);
+        chosen = (chosen & ~begins) | (chooses & begins);
+        first = 0;
+        return chosen != 0;
+      });
+    }
+    return detail::with_fields<Tokens, basic_field<Tokens, std::span<const T>>,
+                               basic_field<Labels, std::span<const Label>>>(std::forward<V>(sample), tokens,
+                                                                            labels);
+  }
+
+ private:
+  template <class Mark>
+  [[nodiscard]] static constexpr bool begins_word(Mark mark, Mark before) noexcept {
+    if constexpr (Marks == detail::word_marks::starts)
+      return mark != 0;
+    else
+      return mark != before;
+  }
+  template <class Mark>
+  [[nodiscard]] static constexpr bool in_word(Mark mark) noexcept {
+    if constexpr (Marks == detail::word_marks::ids && std::is_signed_v<Mark>)
+      return mark >= 0;
+    else
+      return true;
+  }
+
+  /// Masks the tokens for which `chosen(i, half)` is true; half a random word chooses, and another word says
+  /// what becomes of the chosen. They are found first, some hundreds at a time, because a processor cannot
+  /// foresee which they are.
+  template <class T, class Chosen>
+  void mask_chosen(const detail::numbered_words& choices, const detail::numbered_words& fates,
+                   std::span<T> tokens, std::span<Label> labels, Chosen&& chosen) const {
+    constexpr std::string_view name = "mask_tokens";
+    const T mask = masked_below_ == 0 ? T{} : detail::token_as<T>(options_.mask_token, name, "mask_token");
+    if (random_below_ > masked_below_)
+      static_cast<void>(detail::token_as<T>(options_.vocabulary - 1, name, "vocabulary - 1"));
+    std::array<std::size_t, 256> found;
+    for (std::size_t i = 0; i < tokens.size();) {
+      const std::size_t end = std::min(i + found.size(), tokens.size());
+      std::size_t count = 0;
+      for (; i < end; i += 2) {
+        const std::uint64_t word = choices[i / 2];
+        found[count] = i;
+        count += chosen(i, word & 0xffffffffu) ? 1 : 0;
+        if (i + 1 == end) continue;
+        found[count] = i + 1;
+        count += chosen(i + 1, word >> 32) ? 1 : 0;
+      }
+      for (const std::size_t at : std::span(found).first(count))
+        mask_one(fates[at], mask, tokens[at], labels[at]);
+    }
+  }
+  template <class T>
+  void mask_one(std::uint64_t fate, T mask, T& token, Label& label) const {
+    if (std::find(options_.special.begin(), options_.special.end(), std::int64_t{token}) !=
+        options_.special.end())
+      return;
+    label = static_cast<Label>(token);
+    const std::uint64_t share = fate & 0xffffffffu;
+    if (share < masked_below_)
+      token = mask;
+    else if (share < random_below_)
+      token =
+          static_cast<T>(detail::multiply_high(mix64(fate), static_cast<std::uint64_t>(options_.vocabulary)));
+  }
+
+  mask_tokens_options options_;
+  std::uint64_t chosen_below_, masked_below_, random_below_;
+};
+
+/// Masks tokens for masked language modelling, as BERT was trained: each token is chosen with probability
+/// `rate`, and of the chosen 80 % become `mask_token`, 10 % any token of the vocabulary, and 10 % stay. The
+/// field "labels" has the tokens that were chosen, and -100 elsewhere. Hugging Face:
+/// DataCollatorForLanguageModeling.
+///
+/// In: a record, whose field of the first name is a sequence of tokens of any type; or a sequence alone. Out:
+/// the record with the masked tokens in their place and a field of the second name behind the others; of a
+/// sequence alone a record of these two. Labels are `std::int64_t`, or the signed type that is the third
+/// argument. Both are in memory of the worker until they are written to their slots.
+///
+/// With `word_starts<"flags">` or `word_ids<"ids">`, a second field of the sample, all tokens of a word are
+/// chosen together, or none, except special ones; what becomes of a chosen token is drawn for each. `rate` is
+/// the share of words then, as with Hugging Face's `whole_word_mask`; its DataCollatorForWholeWordMask, which
+/// is gone, chose words until there was a share of tokens.
+///
+/// Pointwise; draws random numbers, the same for any number of workers and after a restore. A token's numbers
+/// depend on its place, not on what was chosen before it. No allocation once the memory has grown. Cost: one
+/// pass, about two and a half nanoseconds for each token, and the copies to the slots.
+/// Throws `errc::argument` for options that are no probabilities, without a mask token or a vocabulary, and
+/// for tokens that the sequence's type cannot hold; `errc::shape`, for a sample, if there are not as many
+/// marks of words as tokens, or the sequence has several dimensions.
+/// Source: Devlin, Chang, Lee and Toutanova, "BERT: pre-training of deep bidirectional transformers", 2019.
+///
+///     auto bert = map(mask_tokens<"tokens">({.mask_token = 103, .vocabulary = 30'522, .special = {0, 101, 102}}));
+///     auto words = map(mask_tokens<"tokens", "targets">({.mask_token = 103, .random = 0, .keep = 0},
+///                                                       word_ids<"words">));
+template <fixed_string Tokens = "tokens", fixed_string Labels = "labels", class Label = std::int64_t>
+[[nodiscard]] auto mask_tokens(mask_tokens_options options) {
+  return mask_tokens<Tokens, Labels, Label>(std::move(options),
+                                            detail::words_in<name_of<"">, detail::word_marks::none>{});
+}
+template <fixed_string Tokens = "tokens", fixed_string Labels = "labels", class Label = std::int64_t,
+          class Words, detail::word_marks Marks>
+[[nodiscard]] auto mask_tokens(mask_tokens_options options, detail::words_in<Words, Marks>) {
+  constexpr bool holds_labels = std::is_same_v<Label, std::int64_t> || std::is_same_v<Label, std::int32_t>;
+  static_assert(holds_labels,
+                "penstock: labels of mask_tokens are std::int64_t, or std::int32_t: -100 marks tokens that "
+                "are not to be predicted, and a label holds any token");
+  using label = std::conditional_t<holds_labels, Label, std::int64_t>;  // so that this is the only error
+  return mask_tokens_operation<name_of<Tokens>, name_of<Labels>, label, Words, Marks>(std::move(options));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/span_corruption.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `span_corruption`, with those of T5. T5 calls the first two `noise_density` and
+/// `mean_noise_span_length`.
+struct span_corruption_options {
+  double rate = 0.15;               ///< the share of tokens that are taken out
+  double mean_length = 3;           ///< of the spans that are taken out, in tokens
+  std::int64_t sentinel = 32'099;   ///< in the place of the first span; `<extra_id_0>` of T5's vocabulary
+  std::uint64_t sentinels = 100;    ///< how many there are, and so the most spans of a sample
+  std::int64_t sentinel_step = -1;  ///< from one sentinel to the next; T5's go down
+  std::int64_t end_token = 1;       ///< behind inputs and targets, `</s>`; -1: none
+};
+
+/// How many tokens a sample has, and how many of them are inputs and targets, with sentinels and ends.
+struct span_corruption_lengths {
+  std::uint64_t tokens = 0;
+  std::uint64_t inputs = 0;
+  std::uint64_t targets = 0;
+
+  friend constexpr bool operator==(const span_corruption_lengths&, const span_corruption_lengths&) = default;
+};
+
+namespace detail {
+
+/// What is taken out of a sample of this many tokens.
+struct noise_of {
+  std::uint64_t tokens = 0, spans = 0;
+};
+[[nodiscard]] noise_of noise_in(std::uint64_t tokens, const span_corruption_options& options);
+[[nodiscard]] span_corruption_lengths lengths_of_corrupted(std::uint64_t tokens,
+                                                           const span_corruption_options& options);
+/// Throws `errc::argument`, with a sentence about the option that is wrong.
+void check_span_corruption(const span_corruption_options& options);
+[[noreturn, gnu::cold]] void refuse_spans(std::uint64_t spans, std::uint64_t tokens, std::uint64_t sentinels);
+
+}  // namespace detail
+
+/// The most tokens of a sample whose inputs are at most `inputs_length` long, and the lengths of its inputs
+/// and targets. T5's function of this name: cut samples to so many tokens, and all batches have one shape.
+///
+/// As there, at a rate of a half the targets are not longer than the inputs. Throws `errc::argument` if the
+/// inputs of no sample are so short, and for options that `span_corruption` refuses.
+///
+///     const auto lengths = compute_input_and_target_lengths(512);  // 568 tokens: 512 inputs, 114 targets
+[[nodiscard]] span_corruption_lengths compute_input_and_target_lengths(
+    std::uint64_t inputs_length, const span_corruption_options& options = {});
+
+/// What `span_corruption` makes: a function for `map`.
+template <class Tokens, class Inputs, class Targets>
+class span_corruption_operation {
+ public:
+  using accepts_call = void;
+  using makes_fields = void;
+  struct scratch {
+    buffer inputs, targets, cuts;
+  };
+  template <class>
+  static constexpr bool uses_random = true;
+  template <class V>
+  using wrong_argument_for =
+      decltype(detail::sequence_mistake<std::remove_cvref_t<V>, Tokens, Inputs, Targets>());
+
+  /// Throws `errc::argument`, see `span_corruption`.
+  explicit span_corruption_operation(const span_corruption_options& options) : options_(options) {
+    detail::check_span_corruption(options_);
+  }
+
+  /// The lengths that a sample of this many tokens gets; they do not depend on random numbers.
+  [[nodiscard]] span_corruption_lengths lengths(std::uint64_t tokens) const {
+    return detail::lengths_of_corrupted(tokens, options_);
+  }
+
+  template <class V>
+    requires(detail::is_right<wrong_argument_for<V>>)
+  [[nodiscard]] auto operator()(V&& sample, const call<scratch>& c) const {
+    decltype(auto) finished_tokens = penstock::finish(detail::sequence_in<Tokens>(sample));
+    const auto all = detail::sequence_numbers("span_corruption", finished_tokens);
+    using T = typename decltype(all)::value_type;
+    const detail::noise_of noise = detail::noise_in(all.size(), options_);
+    if (noise.spans > options_.sentinels) [[unlikely]]
+      detail::refuse_spans(noise.spans, all.size(), options_.sentinels);
+    const span_corruption_lengths sizes = lengths(all.size());
+    const auto inputs = detail::token_room<T>(c.scratch.inputs, detail::to_size(sizes.inputs));
+    const auto targets = detail::token_room<T>(c.scratch.targets, detail::to_size(sizes.targets));
+
+    const auto taken = detail::to_size(noise.tokens);
+    rng random = c.random();
+    const std::span<char> cuts = detail::token_room<char>(c.scratch.cuts, all.size());
+    std::fill(cuts.begin(), cuts.end(), char{0});
+    const std::span<char> cuts_of_taken = cuts.first(taken), cuts_of_left = cuts.subspan(taken);
+    cut_into(cuts_of_taken, noise.spans, random);
+    cut_into(cuts_of_left, noise.spans, random);
+
+    T *input = inputs.data(), *target = targets.data();
+    const T* at = all.data();
+    std::size_t next_taken = 0, next_left = 0;
+    for (std::uint64_t span = 0; span < noise.spans; ++span) {
+      const auto sentinel = this->template token<T>(
+          options_.sentinel + static_cast<std::int64_t>(span) * options_.sentinel_step, "sentinel");
+      const std::size_t end_left = end_of_part(cuts_of_left, next_left);
+      input = std::copy(at, at + (end_left - next_left), input);
+      at += end_left - std::exchange(next_left, end_left);
+      const std::size_t end_taken = end_of_part(cuts_of_taken, next_taken);
+      *input++ = *target++ = sentinel;
+      target = std::copy(at, at + (end_taken - next_taken), target);
+      at += end_taken - std::exchange(next_taken, end_taken);
+    }
+    input = std::copy(at, all.data() + all.size(), input);
+    if (options_.end_token >= 0) *input = *target = this->template token<T>(options_.end_token, "end_token");
+    return detail::with_fields<Tokens, basic_field<Inputs, std::span<const T>>,
+                               basic_field<Targets, std::span<const T>>>(std::forward<V>(sample), inputs,
+                                                                         targets);
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] static T token(std::int64_t id, std::string_view option) {
+    return detail::token_as<T>(id, "span_corruption", option);
+  }
+  /// Marks the ends of all parts but the last, each choice of them as likely as any other.
+  /// Source: Floyd's algorithm, in Bentley, "Programming pearls: a sample of brilliance", 1987.
+  static void cut_into(std::span<char> cuts, std::uint64_t parts, rng& random) {
+    if (parts == 0) return;
+    for (std::size_t last = cuts.size() - detail::to_size(parts); last + 1 < cuts.size(); ++last) {
+      const auto place = detail::to_size(random.below(last + 1));
+      cuts[cuts[place] == 0 ? place : last] = 1;
+    }
+  }
+  /// The end of the part that begins at this place.
+  [[nodiscard]] static std::size_t end_of_part(std::span<const char> cuts, std::size_t begin) noexcept {
+    const void* const cut = std::memchr(cuts.data() + begin, 1, cuts.size() - begin);
+    return cut == nullptr ? cuts.size()
+                          : static_cast<std::size_t>(static_cast<const char*>(cut) - cuts.data()) + 1;
+  }
+
+  span_corruption_options options_;
+};
+
+/// Takes spans out of a sequence, as T5 was trained: inputs have a sentinel in the place of each span,
+/// targets have the sentinels, each with its span behind it. Both end with `end_token`.
+///
+///   tokens    `Thank you for inviting me to your party last week`
+///   inputs    `Thank you <X> me to your party <Y> </s>`
+///   targets   `<X> for inviting <Y> last week </s>`
+///
+/// In: a record, whose field of the first name is a sequence of tokens of any type; or a sequence alone. Out:
+/// the record with the inputs in the place of the tokens, under the second name, and the targets behind the
+/// other fields, under the third; of a sequence alone a record of these two. Both are in memory of the worker
+/// until they are written to their slots.
+///
+/// How many tokens are taken out, in how many spans, follows from the number of tokens alone, so lengths are
+/// known beforehand: `lengths(n)` of the function, and `compute_input_and_target_lengths`. Where the spans
+/// are is random: tokens left and tokens taken out are cut into as many parts, each way to do so as likely as
+/// any other, and the parts take turns; what is left comes first, so the last token is always taken out.
+/// Samples of less than two tokens stay as they are.
+///
+/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation
+/// once the memory has grown. Cost: one copy, two random numbers for each span, and the copies to the slots.
+/// Throws `errc::argument` for options that make no sense, and for tokens that the sequence's type cannot
+/// hold;
+/// `errc::limit`, for a sample, if it has more spans than there are sentinels; `errc::shape` if it has
+/// several dimensions.
+/// Source: Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text
+/// transformer", 2020; `random_spans_noise_mask` of T5's preprocessors, with the limits that Hugging Face's
+/// FlaxDataCollatorForT5MLM adds.
+///
+///     auto t5 = map(span_corruption<"tokens">());                   // fields "inputs" and "targets"
+template <fixed_string Tokens = "tokens", fixed_string Inputs = "inputs", fixed_string Targets = "targets">
+[[nodiscard]] auto span_corruption(const span_corruption_options& options = {}) {
+  return span_corruption_operation<name_of<Tokens>, name_of<Inputs>, name_of<Targets>>(options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/sequence/span_corruption.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+PENSTOCK_INLINE noise_of noise_in(std::uint64_t tokens, const span_corruption_options& options) {
+  if (tokens < 2) return {};
+  // to the nearest even one, as numpy rounds
+  const auto rounded = [](double x) { return static_cast<std::uint64_t>(std::nearbyint(x)); };
+  const std::uint64_t noise =
+      std::clamp(rounded(static_cast<double>(tokens) * options.rate), std::uint64_t{1}, tokens - 1);
+  const double shorter = static_cast<double>(std::min(noise, tokens - noise));
+  return {noise, std::max(rounded(shorter / options.mean_length), std::uint64_t{1})};
+}
+
+PENSTOCK_INLINE span_corruption_lengths lengths_of_corrupted(std::uint64_t tokens,
+                                                             const span_corruption_options& options) {
+  const noise_of noise = noise_in(tokens, options);
+  const std::uint64_t end = options.end_token >= 0 ? 1 : 0;
+  return {tokens, tokens - noise.tokens + noise.spans + end, noise.tokens + noise.spans + end};
+}
+
+PENSTOCK_INLINE void check_span_corruption(const span_corruption_options& options) {
+  if (!(options.rate > 0 && options.rate < 1))
+    throw error(errc::argument, "span_corruption: rate is a share of the tokens, above 0 and below 1");
+  if (!(options.mean_length >= 1 && std::isfinite(options.mean_length)))
+    throw error(errc::argument, "span_corruption: mean_length is at least one token, as in .mean_length = 3");
+  if (options.sentinels == 0 || options.sentinel_step == 0 || options.sentinel < 0)
+    throw error(
+        errc::argument,
+        "span_corruption: there is at least one sentinel, and each is another token, as in .sentinel = "
+        "32'099, .sentinels = 100, .sentinel_step = -1");
+  if (options.sentinels >= std::uint64_t{1} << 31 || options.sentinel_step > 1 << 20 ||
+      options.sentinel_step < -(1 << 20) ||
+      options.sentinel + static_cast<std::int64_t>(options.sentinels - 1) * options.sentinel_step < 0)
+    throw error(errc::argument, {"span_corruption: ", options.sentinels, " sentinels from ", options.sentinel,
+                                 " on, ", options.sentinel_step, " apart, are no tokens"});
+}
+
+PENSTOCK_INLINE void refuse_spans(std::uint64_t spans, std::uint64_t tokens, std::uint64_t sentinels) {
+  throw error(errc::limit, {"span_corruption takes ", spans, " spans out of a sample of ", tokens,
+                            " tokens, and there are ", sentinels,
+                            " sentinels; cut samples shorter, or write a larger .mean_length"});
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE span_corruption_lengths
+compute_input_and_target_lengths(std::uint64_t inputs_length, const span_corruption_options& options) {
+  detail::check_span_corruption(options);
+  const auto fits = [&](std::uint64_t tokens) {
+    return detail::lengths_of_corrupted(tokens, options).inputs <= inputs_length;
+  };
+  if (inputs_length >= std::uint64_t{1} << 40 || !fits(1))
+    throw error(errc::argument,
+                {"compute_input_and_target_lengths: no sample has inputs of ", inputs_length, " tokens"});
+  std::uint64_t low = 1, high = 2;  // more tokens never have less inputs
+  while (fits(high) && high < std::uint64_t{1} << 50) low = std::exchange(high, high * 2);
+  while (high - low > 1) {
+    const std::uint64_t between = low + (high - low) / 2;
+    (fits(between) ? low : high) = between;
+  }
+  span_corruption_lengths lengths = detail::lengths_of_corrupted(low, options);
+  if (options.rate == 0.5 && lengths.targets > lengths.inputs)
+    lengths = detail::lengths_of_corrupted(low - 1, options);
+  return lengths;
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -60003,12 +61343,6 @@ PENSTOCK_INLINE std::string token_files::describe() const {
 
 namespace penstock::inline v0_1 {
 
-/// The number types that tokens can have.
-template <class T>
-concept token_value =
-    std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t> ||
-    std::same_as<T, std::int16_t> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
-
 /// Windows whose length is part of the type: `Length` tokens and `Targets` more, so that the targets are the
 /// inputs shifted by one. Even the first batch of them is written in place.
 template <std::uint64_t Length, std::uint64_t Targets = 1>
@@ -67033,6 +68367,11 @@ struct chain_check<V, F, Rest...> {
   static constexpr std::uint64_t streams = streams_of<F, V>() + rest::streams;
 };
 
+/// Whether a function makes a record of several fields, and so has no place in a field. It says so with a
+/// member alias `makes_fields`.
+template <class F>
+inline constexpr bool makes_fields = requires { typename F::makes_fields; };
+
 }  // namespace detail
 
 /// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
@@ -67086,6 +68425,10 @@ class function_chain {
 
   [[no_unique_address]] std::tuple<Fs...> functions_;
 };
+
+template <class... Fs>
+inline constexpr bool detail::makes_fields<function_chain<Fs...>> =
+    detail::makes_fields<std::tuple_element_t<sizeof...(Fs) - 1, std::tuple<Fs...>>>;
 
 }  // namespace penstock::inline v0_1
 
@@ -67174,6 +68517,18 @@ struct role_parts<Role, Fs...> {
 // ---- penstock/stage/map.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct fields_in_a_field : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: this function makes several fields and takes the whole sample; write "
+                  "map(mask_tokens<\"tokens\">(...)), and not map<\"tokens\">(mask_tokens(...))");
+  }
+};
+
+}  // namespace mistakes
 
 /// Replaces each sample with the result of a function. Made by `map(f)`.
 ///
@@ -67275,6 +68630,8 @@ struct map_field_stage {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
       return detail::missing_field_in<element>{};
+    else if constexpr (detail::makes_fields<F>)
+      return mistakes::fields_in_a_field{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }
@@ -68011,6 +69368,8 @@ struct map_fields_stage<light_tuple<Fields...>, Fs...> {
       return mistakes::field_twice{};
     else if constexpr (sizeof...(Fs) == 0)
       return mistakes::map_without_function{};
+    else if constexpr (detail::makes_fields<function_chain<Fs...>>)
+      return mistakes::fields_in_a_field{};
     else if constexpr (has_roles && !(std::is_same_v<typename field_at<0>::role, changed_field> &&
                                       detail::sized_image<first_of<element>>))
       return mistakes::places_without_image{};
@@ -75532,6 +76891,260 @@ PENSTOCK_INLINE std::vector<std::string> stage(const far_storage& far, const std
 
 }  // namespace penstock::inline v0_1::detail::staging
 
+// ---- penstock/codec/detail/bpe_model.hpp
+
+/// Byte-pair encoding of one word: pairs of tokens that are neighbours merge, the pair of the lowest rank
+/// first, and of equal ranks the leftmost. Source: Sennrich, Haddow and Birch, "Neural machine translation of
+/// rare words with subword units", ACL 2016; on bytes as in GPT-2 (Radford and others 2019).
+namespace penstock::inline v0_1::detail {
+
+/// No token. Tokens have ids below `most_tokens`.
+inline constexpr std::uint32_t no_token = 0xffffffffu;
+/// More than any vocabulary has, so that an id in a damaged file does not ask for gigabytes.
+inline constexpr std::uint32_t most_tokens = 1u << 22;
+
+/// The bytes of tokens, by id. Ids may have gaps.
+class token_texts {
+ public:
+  void set(std::uint32_t id, std::string_view text) {
+    if (id >= places_.size()) places_.resize(std::size_t{id} + 1);
+    places_[id] = {static_cast<std::uint32_t>(bytes_.size()), static_cast<std::uint32_t>(text.size()), true};
+    bytes_.append(text);
+  }
+  [[nodiscard]] bool has(std::uint32_t id) const noexcept { return id < places_.size() && places_[id].there; }
+  [[nodiscard]] std::string_view operator[](std::uint32_t id) const noexcept {
+    return {bytes_.data() + places_[id].begin, places_[id].size};
+  }
+  /// One more than the highest id.
+  [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
+
+ private:
+  struct place {
+    std::uint32_t begin = 0, size = 0;
+    bool there = false;
+  };
+  std::string bytes_;
+  std::vector<place> places_;
+};
+
+[[nodiscard]] inline std::uint64_t hash_of_text(std::string_view text) noexcept {
+  std::uint64_t hash = text.size();
+  for (; text.size() >= 8; text.remove_prefix(8)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data(), 8);
+    hash = mix64(hash ^ word);
+  }
+  std::uint64_t last = 0;
+  if (!text.empty()) std::memcpy(&last, text.data(), text.size());
+  return mix64(hash ^ last);
+}
+
+/// Ids by text, in an open table of the ids alone: the texts are elsewhere.
+class ids_by_text {
+ public:
+  ids_by_text() : slots_(64, no_token) {}
+
+  [[nodiscard]] std::uint32_t find(std::string_view text, const token_texts& texts) const noexcept {
+    for (std::size_t i = hash_of_text(text);; ++i) {
+      const std::uint32_t id = slots_[i & (slots_.size() - 1)];
+      if (id == no_token || texts[id] == text) return id;
+    }
+  }
+  /// Puts a token in, whose text must be in `texts`; returns the token that has this text already, if one
+  /// has.
+  std::uint32_t put(std::uint32_t id, const token_texts& texts) {
+    if (2 * ++count_ > slots_.size()) {
+      std::vector<std::uint32_t> all(2 * slots_.size(), no_token);
+      std::swap(all, slots_);
+      for (const std::uint32_t one : all)
+        if (one != no_token) free_slot(texts[one], texts) = one;
+    }
+    std::uint32_t& slot = free_slot(texts[id], texts);
+    if (slot != no_token) return slot;
+    slot = id;
+    return no_token;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t& free_slot(std::string_view text, const token_texts& texts) noexcept {
+    for (std::size_t i = hash_of_text(text);; ++i) {
+      std::uint32_t& slot = slots_[i & (slots_.size() - 1)];
+      if (slot == no_token || texts[slot] == text) return slot;
+    }
+  }
+
+  std::vector<std::uint32_t> slots_;
+  std::size_t count_ = 0;
+};
+
+/// What pairs of tokens become: (rank, new token) in one number, so that the smallest one merges first.
+class pair_merges {
+ public:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+
+  pair_merges() : slots_(64) {}
+
+  [[nodiscard]] std::uint64_t find(std::uint32_t left, std::uint32_t right) const noexcept {
+    const std::uint64_t key = key_of(left, right);
+    for (std::size_t i = hash_of(key);; ++i) {
+      const slot& one = slots_[i & (slots_.size() - 1)];
+      if (one.key == key) return one.value;
+      if (one.key == none) return none;
+    }
+  }
+  /// A pair that is there already gets the new rank, as in `tokenizers`.
+  void put(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t made) {
+    if (5 * ++count_ > 3 * slots_.size()) {
+      std::vector<slot> all(2 * slots_.size());
+      std::swap(all, slots_);
+      for (const slot& one : all)
+        if (one.key != none) slot_of(one.key) = one;
+    }
+    slot_of(key_of(left, right)) = {key_of(left, right), std::uint64_t{rank} << 32 | made};
+  }
+
+ private:
+  struct slot {
+    std::uint64_t key = none, value = none;
+  };
+  [[nodiscard]] static std::uint64_t key_of(std::uint32_t left, std::uint32_t right) noexcept {
+    return std::uint64_t{left} << 32 | right;
+  }
+  [[nodiscard]] static std::size_t hash_of(std::uint64_t key) noexcept {
+    const std::uint64_t mixed = key * 0x9e3779b97f4a7c15u;
+    return mixed ^ (mixed >> 32);
+  }
+  [[nodiscard]] slot& slot_of(std::uint64_t key) noexcept {
+    for (std::size_t i = hash_of(key);; ++i) {
+      slot& one = slots_[i & (slots_.size() - 1)];
+      if (one.key == key || one.key == none) return one;
+    }
+  }
+
+  std::vector<slot> slots_;
+  std::size_t count_ = 0;
+};
+
+/// A worker's memory for words that are long.
+struct long_word {
+  struct part {
+    std::uint32_t token, before, after;
+    std::uint64_t merge;  // of this token and the one after it
+  };
+  std::vector<part> parts;
+  std::vector<std::uint64_t> heap;  // rank and part; some are out of date
+};
+
+/// A vocabulary and its merges.
+struct bpe_model {
+  token_texts texts;
+  ids_by_text ids;
+  pair_merges merges;
+  std::array<std::uint32_t, 256> bytes{};  ///< the token of each byte, or `no_token`
+  bool whole_words = false;                ///< a word that is a token is that token, whatever merges say
+
+  /// Fills `bytes`, when all texts are there.
+  void find_bytes() noexcept {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const char byte = static_cast<char>(i);
+      bytes[i] = ids.find({&byte, 1}, texts);
+    }
+  }
+
+  /// Writes the tokens of a word, at most as many as it has bytes, and returns how many. Throws
+  /// `errc::format`
+  /// for a byte without a token, with its offset in `text`, if the word is part of it.
+  std::size_t encode(std::string_view word, std::string_view text, std::uint32_t* into,
+                     long_word& memory) const {
+    if (whole_words) {
+      if (const std::uint32_t whole = ids.find(word, texts); whole != no_token) return *into = whole, 1;
+    }
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      into[i] = bytes[static_cast<unsigned char>(word[i])];
+      if (into[i] == no_token) refuse_byte(word.substr(i), text);
+    }
+    return word.size() <= short_word ? merge_short(into, word.size()) : merge_long(into, word.size(), memory);
+  }
+
+ private:
+  static constexpr std::size_t short_word = 48;  // where a search through all pairs takes longer than a heap
+
+  [[noreturn, gnu::cold]] static void refuse_byte(std::string_view from, std::string_view text) {
+    error e(errc::format,
+            {"the vocabulary has no token for the byte ", static_cast<unsigned char>(from.front()),
+             "; take a vocabulary that has all 256 bytes, as one that is trained with "
+             "initial_alphabet=ByteLevel.alphabet()"});
+    const auto at =
+        reinterpret_cast<std::uintptr_t>(from.data()) - reinterpret_cast<std::uintptr_t>(text.data());
+    if (at < text.size()) e.at_offset(at);
+    throw e;
+  }
+
+  std::size_t merge_short(std::uint32_t* tokens, std::size_t count) const noexcept {
+    std::array<std::uint64_t, short_word> found;  // found[i]: what tokens i and i + 1 become
+    for (std::size_t i = 0; i + 1 < count; ++i) found[i] = merges.find(tokens[i], tokens[i + 1]);
+    while (count > 1) {
+      std::size_t best = 0;
+      for (std::size_t i = 1; i + 1 < count; ++i)
+        if (found[i] < found[best]) best = i;
+      if (found[best] == pair_merges::none) break;
+      tokens[best] = static_cast<std::uint32_t>(found[best]);
+      --count;
+      for (std::size_t i = best + 1; i < count; ++i) {
+        tokens[i] = tokens[i + 1];
+        found[i - 1] = found[i];
+      }
+      if (best + 1 < count) found[best] = merges.find(tokens[best], tokens[best + 1]);
+      if (best > 0) found[best - 1] = merges.find(tokens[best - 1], tokens[best]);
+    }
+    return count;
+  }
+
+  std::size_t merge_long(std::uint32_t* tokens, std::size_t count, long_word& memory) const {
+    auto& parts = memory.parts;
+    auto& heap = memory.heap;
+    constexpr auto none = static_cast<std::uint32_t>(-1);
+    constexpr auto later = std::greater<>{};
+    parts.resize(count);
+    heap.clear();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool last = i + 1 == count;
+      parts[i] = {tokens[i], i == 0 ? none : i - 1, last ? none : i + 1,
+                  last ? pair_merges::none : merges.find(tokens[i], tokens[i + 1])};
+      if (parts[i].merge != pair_merges::none) heap.push_back(parts[i].merge >> 32 << 32 | i);
+    }
+    std::ranges::make_heap(heap, later);
+    const auto look = [&](std::uint32_t i) {
+      auto& one = parts[i];
+      one.merge = one.after == none ? pair_merges::none : merges.find(one.token, parts[one.after].token);
+      if (one.merge == pair_merges::none) return;
+      heap.push_back(one.merge >> 32 << 32 | i);
+      std::ranges::push_heap(heap, later);
+    };
+    while (!heap.empty()) {
+      std::ranges::pop_heap(heap, later);
+      const std::uint64_t next = heap.back();
+      heap.pop_back();
+      const auto i = static_cast<std::uint32_t>(next);
+      auto& one = parts[i];
+      // The pair has merged with a neighbour since.
+      if (one.merge == pair_merges::none || one.merge >> 32 != next >> 32) continue;
+      one.token = static_cast<std::uint32_t>(one.merge);
+      auto& gone = parts[one.after];
+      gone.merge = pair_merges::none;
+      one.after = gone.after;
+      if (one.after != none) parts[one.after].before = i;
+      look(i);
+      if (one.before != none) look(one.before);
+    }
+    std::size_t made = 0;
+    for (std::uint32_t i = 0; i != none; i = parts[i].after) tokens[made++] = parts[i].token;
+    return made;
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/codec/detail/packed_blob.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -75856,6 +77469,55 @@ PENSTOCK_INLINE void beyond_unpack_limit(std::string_view format, const std::str
   throw error(errc::limit, {"the ", format, " content has ", size, " bytes, and the limit is ", limit,
                             "; raise it with ", format, "{.limit = ...}"});
 }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/shared_model.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// An object that copies share, or none: like std::shared_ptr, but a literal type, as codecs must be for
+/// `decode<Codec>` to be a constant. The object is constant once it is shared.
+template <class T>
+class shared_model {
+ public:
+  constexpr shared_model() noexcept = default;
+  template <class... Args>
+  [[nodiscard]] static shared_model make(Args&&... args) {
+    shared_model made;
+    made.kept_ = new kept(std::forward<Args>(args)...);
+    return made;
+  }
+  constexpr shared_model(const shared_model& other) noexcept : kept_(other.kept_) {
+    if (kept_ != nullptr) kept_->users.fetch_add(1, std::memory_order_relaxed);
+  }
+  constexpr shared_model(shared_model&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)) {}
+  constexpr shared_model& operator=(shared_model other) noexcept {
+    std::swap(kept_, other.kept_);
+    return *this;
+  }
+  constexpr ~shared_model() {
+    if (kept_ != nullptr && kept_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete kept_;
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return kept_ != nullptr; }
+  [[nodiscard]] const T* get() const noexcept { return kept_ == nullptr ? nullptr : &kept_->value; }
+  [[nodiscard]] const T& operator*() const noexcept { return kept_->value; }
+  [[nodiscard]] const T* operator->() const noexcept { return &kept_->value; }
+  /// The object, before it is shared.
+  [[nodiscard]] T& fresh() noexcept { return kept_->value; }
+
+  friend bool operator==(const shared_model& a, const shared_model& b) noexcept { return a.kept_ == b.kept_; }
+
+ private:
+  struct kept {
+    template <class... Args>
+    explicit kept(Args&&... args) : value(std::forward<Args>(args)...) {}
+    std::atomic<std::size_t> users{1};
+    T value;
+  };
+  kept* kept_ = nullptr;
+};
 
 }  // namespace penstock::inline v0_1::detail
 

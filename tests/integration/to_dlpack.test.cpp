@@ -11,6 +11,7 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/pack.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
@@ -172,6 +173,26 @@ TEST_CASE("integration/to_dlpack: ragged, padded, of unequal shapes, channels fi
     CHECK(t->strides[1] == 3 * 64);
     CHECK(static_cast<const std::uint8_t*>(t->data)[t->strides[0]] == 2);
   }
+}
+
+TEST_CASE("integration/to_dlpack: packed rows are one tensor, on a device too") {
+  const auto lists =
+      ps::generated(4, [](std::uint64_t i) { return std::vector<std::int32_t>(i + 1, int(i) + 1); });
+  const auto length = [](std::uint64_t i) { return i + 1; };
+  const auto rows = lists | ps::pack(length, 6, {.how = ps::packing::in_order}) | ps::batch(2);
+  const std::vector<std::int32_t> expected{1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 0, 0};
+  {
+    auto run = rows.open();
+    auto batch = run.next();
+    const ps::dlpack_tensor t = ps::to_dlpack(*batch);
+    CHECK(t.shape() == ps::extents(2, 6));
+    CHECK(values_in<std::int32_t>(t) == expected);
+  }
+  auto run = (rows | ps::pin_and_copy(ps::simulated{})).open();
+  auto batch = run.next();
+  CHECK(batch->device_view().shape() == ps::extents(2, 6));
+  const auto* const copied = static_cast<const std::int32_t*>(batch->device_data());
+  CHECK(std::vector<std::int32_t>(copied, copied + 12) == expected);
 }
 
 TEST_CASE("integration/to_dlpack: batches without samples, or of several in one block, or gathered") {

@@ -11,8 +11,29 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// What a byte says of the character that it begins: its length, 0 if it begins none, and the range of its
+/// second byte. Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond
+/// U+10FFFF).
+struct utf8_lead {
+  std::size_t length;
+  unsigned low, high;
+
+  constexpr explicit utf8_lead(unsigned lead) noexcept
+      : length(lead < 0x80   ? 1
+               : lead < 0xc2 ? 0
+               : lead < 0xe0 ? 2
+               : lead < 0xf0 ? 3
+               : lead < 0xf5 ? 4
+                             : 0),
+        low(lead == 0xe0   ? 0xa0
+            : lead == 0xf0 ? 0x90
+                           : 0x80),
+        high(lead == 0xed   ? 0x9f
+             : lead == 0xf4 ? 0x8f
+                            : 0xbf) {}
+};
+
 /// The length of the longest prefix of well-formed UTF-8: all bytes, or the offset of the first bad one.
-/// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
 [[nodiscard]] inline std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
   const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   const std::size_t size = bytes.size();
@@ -36,16 +57,36 @@ namespace detail {
       ++i;
       continue;
     }
-    const std::size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    if (length == 0 || size - i < length) return i;
-    const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (at(i + 1) < low || at(i + 1) > high) return i;
-    for (std::size_t k = 2; k < length; ++k)
+    const utf8_lead what(lead);
+    if (what.length == 0 || size - i < what.length) return i;
+    if (at(i + 1) < what.low || at(i + 1) > what.high) return i;
+    for (std::size_t k = 2; k < what.length; ++k)
       if ((at(i + k) & 0xc0) != 0x80) return i;
-    i += length;
+    i += what.length;
   }
   return size;
+}
+/// Text as UTF-8: itself, or a copy in `memory` in which each malformed part is U+FFFD: the longest beginning
+/// of a character, or else a byte, as section 3.9 of the Unicode standard and Python's errors="replace" have
+/// it.
+[[nodiscard]] inline std::string_view with_replaced_utf8(std::string_view in, buffer& memory) {
+  std::size_t good = valid_utf8_prefix(bytes_of(in));
+  if (good == in.size()) return in;
+  memory.clear();
+  for (;; good = valid_utf8_prefix(bytes_of(in))) {
+    memory.append(bytes_of(in.substr(0, good)));
+    in.remove_prefix(good);
+    if (in.empty()) return text_of(memory.view());
+    const auto at = [in](std::size_t i) { return static_cast<unsigned char>(in[i]); };
+    const utf8_lead what(at(0));
+    std::size_t part = 1;
+    if (what.length > 2 && in.size() > 1 && at(1) >= what.low && at(1) <= what.high) {
+      part = 2;
+      while (part < what.length - 1 && part < in.size() && (at(part) & 0xc0) == 0x80) ++part;
+    }
+    memory.append(bytes_of("\xef\xbf\xbd"));
+    in.remove_prefix(part);
+  }
 }
 /// Throws `errc::format` with the offset of the first bad byte if the bytes are not UTF-8.
 inline void check_utf8(bytes_view bytes) {
@@ -55,7 +96,6 @@ inline void check_utf8(bytes_view bytes) {
                                "; text{.check = false} takes any bytes"})
         .at_offset(good);
 }
-
 }  // namespace detail
 
 /// Text: a view of the bytes, without a copy.

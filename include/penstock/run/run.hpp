@@ -258,7 +258,12 @@ class run {
   }
   void open(const Plan& p, const run_options& options) {
     const feed& leading = core().engine.leading();
-    detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
+    try {
+      detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
+    } catch (error& e) {
+      core().add_sample(e);
+      throw;
+    }
     core().engine.open_more();
   }
 

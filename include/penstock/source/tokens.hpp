@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/token_value.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/rows/numbered_rows.hpp>
@@ -10,12 +11,6 @@
 #include <penstock/storage/mapped_file.hpp>
 
 namespace penstock::inline v0_1 {
-
-/// The number types that tokens can have.
-template <class T>
-concept token_value =
-    std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t> ||
-    std::same_as<T, std::int16_t> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
 /// Windows whose length is part of the type: `Length` tokens and `Targets` more, so that the targets are the
 /// inputs shifted by one. Even the first batch of them is written in place.

@@ -47,6 +47,11 @@ struct chain_check<V, F, Rest...> {
   static constexpr std::uint64_t streams = streams_of<F, V>() + rest::streams;
 };
 
+/// Whether a function makes a record of several fields, and so has no place in a field. It says so with a
+/// member alias `makes_fields`.
+template <class F>
+inline constexpr bool makes_fields = requires { typename F::makes_fields; };
+
 }  // namespace detail
 
 /// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
@@ -100,5 +105,9 @@ class function_chain {
 
   [[no_unique_address]] std::tuple<Fs...> functions_;
 };
+
+template <class... Fs>
+inline constexpr bool detail::makes_fields<function_chain<Fs...>> =
+    detail::makes_fields<std::tuple_element_t<sizeof...(Fs) - 1, std::tuple<Fs...>>>;
 
 }  // namespace penstock::inline v0_1

@@ -8,6 +8,18 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct fields_in_a_field : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: this function makes several fields and takes the whole sample; write "
+                  "map(mask_tokens<\"tokens\">(...)), and not map<\"tokens\">(mask_tokens(...))");
+  }
+};
+
+}  // namespace mistakes
+
 /// Replaces each sample with the result of a function. Made by `map(f)`.
 ///
 /// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
@@ -108,6 +120,8 @@ struct map_field_stage {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
       return detail::missing_field_in<element>{};
+    else if constexpr (detail::makes_fields<F>)
+      return mistakes::fields_in_a_field{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }

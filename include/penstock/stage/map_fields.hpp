@@ -118,6 +118,8 @@ struct map_fields_stage<light_tuple<Fields...>, Fs...> {
       return mistakes::field_twice{};
     else if constexpr (sizeof...(Fs) == 0)
       return mistakes::map_without_function{};
+    else if constexpr (detail::makes_fields<function_chain<Fs...>>)
+      return mistakes::fields_in_a_field{};
     else if constexpr (has_roles && !(std::is_same_v<typename field_at<0>::role, changed_field> &&
                                       detail::sized_image<first_of<element>>))
       return mistakes::places_without_image{};

@@ -67,6 +67,12 @@
 #ifdef CONSUMER_TIFF
 #include <penstock/codec/tiff.hpp>
 #endif
+#ifdef CONSUMER_PCRE2
+#include <penstock/codec/bpe.hpp>
+#endif
+#ifdef CONSUMER_SENTENCEPIECE
+#include <penstock/codec/sentencepiece.hpp>
+#endif
 #ifdef CONSUMER_TFRECORD
 #include <penstock/source/tfrecord.hpp>
 #endif
@@ -232,6 +238,15 @@ int main() {
 #endif
 #ifdef CONSUMER_TIFF
   codec_refuses<ps::tiff>();
+#endif
+#ifdef CONSUMER_PCRE2
+  refuses("pcre2", [](ps::bytes_view bytes) {
+    (void)ps::bpe::from_str(ps::text_of(bytes));
+    (void)ps::detail::token_pattern("(");
+  });
+#endif
+#ifdef CONSUMER_SENTENCEPIECE
+  refuses("sentencepiece", [](ps::bytes_view) { (void)ps::sentencepiece::from_file("/no such file"); });
 #endif
 #ifdef CONSUMER_TFRECORD
   refuses("tfrecord", [](ps::bytes_view) { (void)ps::tfrecord("/no such file"); });

@@ -188,6 +188,10 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   /// Whether nothing of an epoch has been delivered and its first element is next. Does not allocate.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
+  /// Adds to an error with a position the file and the key of the sample there, if it has them.
+  void add_sample(error& e) const noexcept {
+    if (e.at()) calls_->name_sample(plan_part_, e, *e.at());
+  }
   [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
 
  protected:

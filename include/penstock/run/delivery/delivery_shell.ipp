@@ -183,8 +183,7 @@ PENSTOCK_INLINE void delivery_shell::fail(const std::exception_ptr& what) {
     std::rethrow_exception(what);
   } catch (error& e) {
     // An error found while collating, or thrown by a function, lacks its sample: the source did not see it.
-    if (e.at() && (e.code() == errc::shape || e.code() == errc::exception))
-      calls_->name_sample(plan_part_, e, *e.at());
+    if (e.code() == errc::shape || e.code() == errc::exception || e.code() == errc::state) add_sample(e);
     throw;
   }
 }
@@ -210,7 +209,13 @@ PENSTOCK_INLINE void delivery_shell::leave_block() noexcept {
 
 PENSTOCK_INLINE bool delivery_shell::take_block() {
   leave_block();
-  block* const b = engine_.next();
+  block* b = nullptr;
+  try {
+    b = engine_.next();
+  } catch (error& e) {  // a step that cannot be cut, because of a sample
+    add_sample(e);
+    throw;
+  }
   if (b == nullptr) return false;
   if (setup_.in_place) {
     if (b->what == nullptr) {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: sentencepiece_as<Token> gives tokens as std::uint32_t (which is sentencepiece)
+
+#include <penstock/codec/sentencepiece.hpp>
+
+#include <cstdint>
+
+int main() {
+#ifdef PENSTOCK_WRONG
+  using tokenizer = penstock::sentencepiece_as<float>;
+#else
+  using tokenizer = penstock::sentencepiece_as<std::int64_t>;
+#endif
+  return sizeof(tokenizer) == 0;
+}
