@@ -27,6 +27,7 @@
 #include "support/avro_bytes.hpp"
 #include "support/ffcv_files.hpp"
 #include "support/litdata_files.hpp"
+#include "support/megatron_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
@@ -365,6 +366,20 @@ void tokens(folder& out) {
                             little(3, 8) + little(4, 4) + little(3, 4) + little(3, 4) + little(0, 8) +
                             little(8, 8) + little(14, 8) + little(0, 8) + little(2, 8) + little(3, 8);
   for (const unsigned how : {3u, 4u, 5u, 12u}) out.add("tokens", mode(how) + two_files(index, ten));
+}
+
+void megatron_gpt(folder& out) {
+  const auto of = [](std::string_view path) { return std::string(penstock_test::megatron_oracle(path)); };
+  std::string files;
+  for (const char* const name :
+       {"made.idx", "cache-GPTDataset-train-document_index.npy", "cache-GPTDataset-train-sample_index.npy",
+        "cache-GPTDataset-train-shuffle_index.npy"})
+    files += little(of(name).size(), 2) + of(name);
+  files += of("made.bin");
+  // windows of 16 + 1 tokens, as the cache has, of 16 and of 1
+  for (const unsigned how : {31u, 30u, 0u})
+    for (const unsigned samples : {0u, 200u})
+      out.add("megatron_gpt", mode(how) + mode(samples) + mode(2) + files);
 }
 
 void mds(folder& out) {
@@ -833,6 +848,7 @@ int main(int argc, char** argv) {
   hash_lists(out);
   texts(out);
   tokens(out);
+  megatron_gpt(out);
   mds(out);
   litdata(out);
   arrow_ipc(out);

@@ -11,6 +11,7 @@
 #include <penstock/core/contiguous_values.hpp>
 #include <penstock/core/cpp20.hpp>
 #include <penstock/core/destination.hpp>
+#include <penstock/core/document_rows.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/file_range.hpp>

@@ -8,6 +8,7 @@
 #include <penstock/order/bucket_rule.hpp>
 #include <penstock/order/class_balanced.hpp>
 #include <penstock/order/compat/distributed_sampler.hpp>
+#include <penstock/order/compat/megatron_blend.hpp>
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/compat/mosaic_resampled.hpp>

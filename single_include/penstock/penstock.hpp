@@ -1013,6 +1013,89 @@ inline void list_name(std::string& list, std::string_view name) {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/base/numpy_random_state.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
+/// Implemented here because <random> would slow the compilation of every program that includes an order.
+class mersenne_twister {
+ public:
+  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
+    state_[0] = seed;
+    for (std::size_t i = 1; i < length; ++i) {
+      const std::uint32_t before = state_[i - 1];
+      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t next() noexcept {
+    if (used_ == length) twist();
+    std::uint32_t y = state_[used_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+
+ private:
+  static constexpr std::size_t length = 624, middle = 397;
+
+  void twist() noexcept {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint32_t joined =
+          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
+      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
+      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
+    }
+    used_ = 0;
+  }
+
+  std::array<std::uint32_t, length> state_;
+  std::size_t used_ = length;
+};
+
+/// A number in [0, maximum], drawn by masking: numpy's `random_interval`
+/// (`numpy/random/src/distributions/distributions.c`). `draw` has `next32()` and `next64()`.
+template <class Draw>
+[[nodiscard]] std::uint64_t numpy_interval(Draw& draw, std::uint64_t maximum) noexcept {
+  if (maximum == 0) return 0;
+  std::uint64_t mask = maximum;
+  for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
+  while (true) {
+    const std::uint64_t drawn = (maximum > 0xffffffffu ? draw.next64() : draw.next32()) & mask;
+    if (drawn <= maximum) return drawn;
+  }
+}
+
+/// numpy's `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
+template <class Draw, class First>
+void numpy_shuffle(Draw& draw, First first, std::uint64_t count) noexcept {
+  using distance = decltype(first - first);
+  for (std::uint64_t i = count; i-- > 1;)
+    std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(numpy_interval(draw, i))]);
+}
+
+/// The generator `numpy.random.RandomState(seed)`, as far as its `shuffle` goes.
+/// Source: `numpy/random/mtrand.pyx` and `numpy/random/src/mt19937/mt19937.h`.
+class numpy_random_state {
+ public:
+  explicit numpy_random_state(std::uint32_t seed) noexcept : draw_(seed) {}
+
+  [[nodiscard]] std::uint32_t next32() noexcept { return draw_.next(); }
+  [[nodiscard]] std::uint64_t next64() noexcept {
+    const std::uint64_t high = draw_.next();
+    return high << 32 | draw_.next();
+  }
+  /// `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
+  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
+
+ private:
+  mersenne_twister draw_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/base/owned.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -1842,7 +1925,8 @@ struct order_after_uneven_steps : about_expression {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: this stage counts batches but comes after batch_by, bucket_by or pack, where the number of "
+        "penstock: this stage counts batches but comes after batch_by, bucket_by or pack, where the number "
+        "of "
         "batches may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) "
         "out");
   }
@@ -9585,6 +9669,374 @@ struct policy_for {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/packed_rows.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A document in a row of packed sequences: a sample, or a piece of one that was split.
+struct packed_document {
+  std::uint32_t row = 0;     ///< of the batch
+  std::uint32_t begin = 0;   ///< its first place in the row
+  std::uint32_t length = 0;  ///< its tokens
+  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`
+  std::uint64_t first = 0;   ///< its first token's place in the sample; above 0 for pieces but the first
+  std::uint64_t whole = 0;   ///< tokens of the whole sample
+
+  friend constexpr bool operator==(const packed_document&, const packed_document&) = default;
+};
+
+/// Which documents are where in the rows of a batch, and what attention kernels and losses need to know of
+/// it. A view: valid while the batch is held. Thread-safe; each call computes and allocates what it returns,
+/// in one pass over it.
+///
+/// With `context_parallel(size, rank)` the rows are one rank's slices: of each document, whose places are 2
+/// `size` equal chunks, chunk `rank` and chunk 2 `size` - 1 - `rank`. Lengths and offsets are then those of
+/// the slices, position ids those in the documents; `whole()` has the rows before they were sliced.
+///
+/// Arrays have (rows, capacity) places, row by row, as the tokens have; offsets count through all rows of the
+/// batch in one run, as FlashAttention's and Transformer Engine's variable-length kernels count.
+class packed_rows {
+ public:
+  packed_rows() = default;
+  /// `documents` are sorted by row and place. `capacity`: places of a row before it is sliced.
+  packed_rows(const packed_document* documents, std::size_t count, std::size_t rows, std::size_t capacity,
+              std::uint32_t slices = 1, std::uint32_t slice = 0) noexcept
+      : documents_(documents),
+        count_(count),
+        rows_(rows),
+        capacity_(capacity),
+        slices_(slices),
+        slice_(slice) {}
+
+  /// Rows of the batch, with those of padding.
+  [[nodiscard]] std::size_t row_count() const noexcept { return rows_; }
+  /// Places of a row, or of its slice.
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_ / slices_; }
+  /// All documents, in the order of their places before rows were sliced.
+  [[nodiscard]] std::span<const packed_document> documents() const noexcept { return {documents_, count_}; }
+  /// The rows before they were sliced.
+  [[nodiscard]] packed_rows whole() const noexcept { return {documents_, count_, rows_, capacity_}; }
+
+  /// n + 1 sums of the lengths of n documents, without padding. A row without documents counts as one of
+  /// length 0.
+  [[nodiscard]] std::vector<std::int32_t> cu_seqlens() const;
+  /// Where each of them begins in the rows, and at last the end of all rows: differences are lengths with
+  /// padding, and that of a row belongs to its last document.
+  [[nodiscard]] std::vector<std::int32_t> cu_seqlens_padded() const;
+  /// The longest document, without padding.
+  [[nodiscard]] std::int32_t max_seqlen() const noexcept;
+  /// The longest one with padding: the largest difference in `cu_seqlens_padded()`.
+  [[nodiscard]] std::int32_t max_seqlen_padded() const;
+  /// The place of each token in its document, 0 in padding.
+  [[nodiscard]] std::vector<std::int32_t> position_ids() const;
+  /// The number of the document of each token among `documents()`, -1 in padding.
+  [[nodiscard]] std::vector<std::int32_t> document_ids() const;
+  /// 1 for a token, 0 for padding.
+  [[nodiscard]] std::vector<std::uint8_t> mask() const;
+  /// The sum of the lengths, divided by the places of all rows.
+  [[nodiscard]] double fill() const noexcept;
+
+  /// Calls `f(place, first, count)` for each run of places that a document has in its row or slice: those
+  /// from `place` on, counted through all rows, hold its tokens and padding from token `first` on.
+  template <class F>
+  void for_each_run(const packed_document& d, const F& f) const {
+    const std::size_t at = d.row * capacity() + d.begin / slices_;
+    if (slices_ == 1) return f(at, std::uint32_t{0}, d.padded);
+    const std::uint32_t chunk = d.padded / (2 * slices_);
+    f(at, slice_ * chunk, chunk);
+    f(at + chunk, (2 * slices_ - 1 - slice_) * chunk, chunk);
+  }
+  /// The document's tokens in this slice.
+  [[nodiscard]] std::uint32_t length(const packed_document& d) const noexcept {
+    std::uint32_t sum = 0;
+    for_each_run(d, [&](std::size_t, std::uint32_t first, std::uint32_t count) {
+      sum += std::min(count, d.length - std::min(first, d.length));
+    });
+    return sum;
+  }
+
+ private:
+  /// Calls `f(document, place)` for each document, and `f(nothing, place)` for a row without any.
+  template <class F>
+  void for_each_sequence(const F& f) const {
+    std::size_t i = 0;
+    for (std::size_t row = 0; row < rows_; ++row) {
+      if (i == count_ || documents_[i].row != row) f(packed_document{}, row * capacity());
+      for (; i < count_ && documents_[i].row == row; ++i)
+        f(documents_[i], row * capacity() + documents_[i].begin / slices_);
+    }
+  }
+  /// Calls `f(document number, place, token)` for each token that is here.
+  template <class F>
+  void for_each_token(const F& f) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      for_each_run(documents_[i], [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
+        for (std::uint32_t k = 0; k < count && first + k < documents_[i].length; ++k)
+          f(i, place + k, first + k);
+      });
+  }
+
+  const packed_document* documents_ = nullptr;
+  std::size_t count_ = 0, rows_ = 0, capacity_ = 0;
+  std::uint32_t slices_ = 1, slice_ = 0;
+};
+
+/// What a batch shows of a field that `pack` put into rows: a view of (rows, capacity) values, and the
+/// documents in them.
+template <class T>
+class packed_view : public tensor_view<T>, public packed_rows {
+ public:
+  packed_view() = default;
+  /// `next`: if rows are sliced, for each run of each document the token after it, which is in no slice here.
+  packed_view(T* values, const packed_rows& rows, const std::remove_const_t<T>* next = nullptr) noexcept
+      : tensor_view<T>(values, extents(rows.row_count(), rows.capacity())), packed_rows(rows), next_(next) {}
+  /// A mutable view converts to a const one.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  packed_view(const packed_view<U>& other) noexcept
+      : tensor_view<T>(other), packed_rows(other), next_(other.next_) {}
+
+  /// The tokens of a document that are here, with the padding between its chunks.
+  [[nodiscard]] std::span<T> operator[](const packed_document& d) const noexcept {
+    T* first = nullptr;
+    std::size_t size = 0;
+    this->for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
+      if (first == nullptr) first = this->data() + place;
+      const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
+      if (used != 0) size = static_cast<std::size_t>(this->data() + place + used - first);
+    });
+    return {first, size};
+  }
+  using tensor_view<T>::operator[];
+
+  /// What a model is to predict in each place: the next token of the same document, and `ignored` at a
+  /// document's last token and in padding; -100 is what PyTorch's cross_entropy ignores.
+  [[nodiscard]] std::vector<std::int64_t> labels(std::int64_t ignored = -100) const {
+    return labels_where([](std::size_t, std::size_t, bool) { return true; }, ignored);
+  }
+  /// The same, and `ignored` where the next token's value in `loss` is 0: where loss is only on answers.
+  template <class U>
+  [[nodiscard]] std::vector<std::int64_t> labels(const packed_view<U>& loss,
+                                                 std::int64_t ignored = -100) const {
+    return labels_where([&](std::size_t place, std::size_t run,
+                            bool is_here) { return (is_here ? loss.data()[place] : loss.next_[run]) != U{}; },
+                        ignored);
+  }
+
+ private:
+  template <class U>
+  friend class packed_view;
+
+  template <class Counts>
+  [[nodiscard]] std::vector<std::int64_t> labels_where(const Counts& counts, std::int64_t ignored) const {
+    std::vector<std::int64_t> all(this->size(), ignored);
+    std::size_t run = 0;
+    for (const packed_document& d : this->documents()) {
+      this->for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
+        for (std::uint32_t k = 0; k < count && first + k + 1 < d.length; ++k) {
+          const bool is_here = k + 1 < count;
+          if (!counts(place + k + 1, run, is_here)) continue;
+          all[place + k] = static_cast<std::int64_t>(is_here ? this->data()[place + k + 1] : next_[run]);
+        }
+        ++run;
+      });
+    }
+    return all;
+  }
+
+  const std::remove_const_t<T>* next_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/packed_rows.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
+  std::vector<std::int32_t> sums(1, 0);
+  for_each_sequence([&](const packed_document& d, std::size_t) {
+    sums.push_back(sums.back() + static_cast<std::int32_t>(length(d)));
+  });
+  return sums;
+}
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens_padded() const {
+  std::vector<std::int32_t> places;
+  for_each_sequence(
+      [&](const packed_document&, std::size_t place) { places.push_back(static_cast<std::int32_t>(place)); });
+  places.push_back(static_cast<std::int32_t>(rows_ * capacity()));
+  return places;
+}
+
+PENSTOCK_INLINE std::int32_t packed_rows::max_seqlen() const noexcept {
+  std::uint32_t longest = 0;
+  for (std::size_t i = 0; i < count_; ++i) longest = std::max(longest, length(documents_[i]));
+  return static_cast<std::int32_t>(longest);
+}
+
+PENSTOCK_INLINE std::int32_t packed_rows::max_seqlen_padded() const {
+  std::int32_t longest = 0;
+  const std::vector<std::int32_t> places = cu_seqlens_padded();
+  for (std::size_t i = 1; i < places.size(); ++i) longest = std::max(longest, places[i] - places[i - 1]);
+  return longest;
+}
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::position_ids() const {
+  std::vector<std::int32_t> ids(rows_ * capacity(), 0);
+  for_each_token([&](std::size_t, std::size_t place, std::uint32_t token) {
+    ids[place] = static_cast<std::int32_t>(token);
+  });
+  return ids;
+}
+
+PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::document_ids() const {
+  std::vector<std::int32_t> ids(rows_ * capacity(), -1);
+  for_each_token([&](std::size_t document, std::size_t place, std::uint32_t) {
+    ids[place] = static_cast<std::int32_t>(document);
+  });
+  return ids;
+}
+
+PENSTOCK_INLINE std::vector<std::uint8_t> packed_rows::mask() const {
+  std::vector<std::uint8_t> used(rows_ * capacity(), 0);
+  for_each_token([&](std::size_t, std::size_t place, std::uint32_t) { used[place] = 1; });
+  return used;
+}
+
+PENSTOCK_INLINE double packed_rows::fill() const noexcept {
+  std::uint64_t tokens = 0;
+  for (std::size_t i = 0; i < count_; ++i) tokens += length(documents_[i]);
+  const std::uint64_t places = rows_ * capacity();
+  return places == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(places);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/document_rows.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The documents in windows of tokens, which `document_rows` finds: what `packed_rows` tells of rows, whose
+/// documents follow one another without padding. It has its list, and can be moved but not copied.
+///
+/// A window of `length` inputs and `targets` more tokens is a row of `length` places. A document that began
+/// before its window counts from the window's first token.
+/// Thread-safe; each call computes and allocates what it returns.
+class window_documents : public packed_rows {
+ public:
+  window_documents() = default;
+  window_documents(window_documents&&) noexcept = default;
+  window_documents& operator=(window_documents&&) noexcept = default;
+
+  /// `ends(row, i)`: whether token i of a row is the last one of a document; asked for i from 0 to the row's
+  /// last input.
+  template <class Ends>
+  window_documents(const extents& windows, std::uint64_t targets, const Ends& ends) {
+    check(windows, targets);
+    const std::size_t rows = detail::to_size(windows[0]), span = detail::to_size(windows[1]);
+    const std::size_t length = span - detail::to_size(targets);
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::size_t begin = 0;
+      bool ended = false;
+      for (std::size_t i = 0; i < length; ++i) {
+        ended = ends(row, i);
+        if (!ended && i + 1 != length) continue;
+        const auto size = static_cast<std::uint32_t>(i + 1 - begin);
+        list_.push_back(
+            {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(begin), size, size, 0, size});
+        begin = i + 1;
+      }
+      goes_on_.push_back(!ended && targets != 0);
+    }
+    static_cast<packed_rows&>(*this) = {list_.data(), list_.size(), rows, length};
+  }
+
+  /// What a model is to predict in each place: the next token of the same document, and `ignored` at a
+  /// document's last token, where the next one begins: -100 is what PyTorch's cross_entropy ignores. `tokens`
+  /// are the windows with their targets.
+  template <class T>
+  [[nodiscard]] std::vector<std::int64_t> labels(const tensor_view<T>& tokens,
+                                                 std::int64_t ignored = -100) const {
+    std::vector<std::int64_t> all(row_count() * capacity(), ignored);
+    const std::size_t span = row_count() == 0 ? 0 : tokens.size() / row_count();
+    for (const packed_document& d : documents()) {
+      const T* const first = tokens.data() + d.row * span + d.begin;
+      const bool next = d.begin + d.length == capacity() && goes_on_[d.row];
+      for (std::size_t i = 0; i < d.length - (next ? 0u : 1u); ++i)
+        all[d.row * capacity() + d.begin + i] = static_cast<std::int64_t>(first[i + 1]);
+    }
+    return all;
+  }
+
+ private:
+  /// Throws `errc::argument` unless these are windows with so many targets, whose places 32 bits can count.
+  static void check(const extents& windows, std::uint64_t targets);
+
+  std::vector<packed_document> list_;
+  std::vector<bool> goes_on_;  // by row: whether its last document has a token after the inputs
+};
+
+/// The documents in windows of tokens in which an end-of-text token ends each: that of the tokenizer, which
+/// belongs to the document before it.
+///
+///     const std::vector<std::uint16_t> text{1, 2, 9, 3, 4, 5};  // 5 inputs and a target
+///     const tensor_view<const std::uint16_t> window(text.data(), extents(1, 6));
+///     const auto documents = document_rows(window, 9);
+///     const std::vector<std::int32_t> starts = documents.cu_seqlens();  // 0, 3, 5
+///
+/// In: (rows, length + targets) tokens, as a batch of `raw_tokens`, `llmc_tokens`, `megatron_tokens`,
+/// `litdata_tokens` or `megatron_gpt` has them. Out: `cu_seqlens()`, `max_seqlen()`, `position_ids()`,
+/// `document_ids()` and the like for (rows, length) inputs, and `labels(tokens)`.
+/// Cost: one pass over the tokens, in the caller's thread. Position ids, and the labels that are ignored,
+/// are those of Megatron's `reset_position_ids` and `eod_mask_loss`.
+/// Throws `errc::argument` for windows that are not (rows, length + targets) tokens, and for a token that the
+/// type of the tokens cannot hold.
+template <class T>
+[[nodiscard]] window_documents document_rows(const tensor_view<T>& tokens, std::int64_t eot,
+                                             std::uint64_t targets = 1) {
+  using token = std::remove_const_t<T>;
+  if (!std::in_range<token>(eot))
+    throw error(errc::argument,
+                {"document_rows: there is no token ", eot, " in ", 8 * sizeof(token), " bits"});
+  const std::size_t span = tokens.rank() == 2 ? detail::to_size(tokens.shape()[1]) : 0;
+  return window_documents(tokens.shape(), targets, [&](std::size_t row, std::size_t i) {
+    return tokens.data()[row * span + i] == static_cast<token>(eot);
+  });
+}
+
+/// The documents in windows whose tokens have numbers of documents: the field "document_ids" of
+/// `megatron_tokens` with `with_document_ids`. Else as `document_rows`.
+[[nodiscard]] window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
+                                                std::uint64_t targets = 1);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/document_rows.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64_t targets) {
+  if (windows.rank() != 2 || windows[1] <= targets)
+    throw error(errc::argument, {"document_rows: an array of shape ", to_string(windows),
+                                 " is not one of windows with ", targets, " targets"});
+  constexpr std::uint64_t most = 0x7fffffff;  // offsets are of 32 bits
+  if (windows[1] > most || windows[0] > most / windows[1])
+    throw error(errc::argument,
+                {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
+}
+
+PENSTOCK_INLINE window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
+                                                  std::uint64_t targets) {
+  const std::size_t span = ids.rank() == 2 ? detail::to_size(ids.shape()[1]) : 0;
+  return window_documents(ids.shape(), targets, [&](std::size_t row, std::size_t i) {
+    const std::int32_t* const at = ids.data() + row * span + i;
+    return i + 1 != span && at[0] != at[1];
+  });
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/file_range.hpp
 
 /// Samples that are located and not read: a source says where their bytes are, and something after `batch`
@@ -10436,250 +10888,6 @@ struct opens_as_plan {
  private:
   [[nodiscard]] auto alone() const { return plan<Source>(static_cast<const Source&>(*this)); }
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/packed_rows.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A document in a row of packed sequences: a sample, or a piece of one that was split.
-struct packed_document {
-  std::uint32_t row = 0;     ///< of the batch
-  std::uint32_t begin = 0;   ///< its first place in the row
-  std::uint32_t length = 0;  ///< its tokens
-  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`
-  std::uint64_t first = 0;   ///< its first token's place in the sample; above 0 for pieces but the first
-  std::uint64_t whole = 0;   ///< tokens of the whole sample
-
-  friend constexpr bool operator==(const packed_document&, const packed_document&) = default;
-};
-
-/// Which documents are where in the rows of a batch, and what attention kernels and losses need to know of
-/// it. A view: valid while the batch is held. Thread-safe; each call computes and allocates what it returns,
-/// in one pass over it.
-///
-/// With `context_parallel(size, rank)` the rows are one rank's slices: of each document, whose places are 2
-/// `size` equal chunks, chunk `rank` and chunk 2 `size` - 1 - `rank`. Lengths and offsets are then those of
-/// the slices, position ids those in the documents; `whole()` has the rows before they were sliced.
-///
-/// Arrays have (rows, capacity) places, row by row, as the tokens have; offsets count through all rows of the
-/// batch in one run, as FlashAttention's and Transformer Engine's variable-length kernels count.
-class packed_rows {
- public:
-  packed_rows() = default;
-  /// `documents` are sorted by row and place. `capacity`: places of a row before it is sliced.
-  packed_rows(const packed_document* documents, std::size_t count, std::size_t rows, std::size_t capacity,
-              std::uint32_t slices = 1, std::uint32_t slice = 0) noexcept
-      : documents_(documents),
-        count_(count),
-        rows_(rows),
-        capacity_(capacity),
-        slices_(slices),
-        slice_(slice) {}
-
-  /// Rows of the batch, with those of padding.
-  [[nodiscard]] std::size_t row_count() const noexcept { return rows_; }
-  /// Places of a row, or of its slice.
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_ / slices_; }
-  /// All documents, in the order of their places before rows were sliced.
-  [[nodiscard]] std::span<const packed_document> documents() const noexcept { return {documents_, count_}; }
-  /// The rows before they were sliced.
-  [[nodiscard]] packed_rows whole() const noexcept { return {documents_, count_, rows_, capacity_}; }
-
-  /// n + 1 sums of the lengths of n documents, without padding. A row without documents counts as one of
-  /// length 0.
-  [[nodiscard]] std::vector<std::int32_t> cu_seqlens() const;
-  /// Where each of them begins in the rows, and at last the end of all rows: differences are lengths with
-  /// padding, and that of a row belongs to its last document.
-  [[nodiscard]] std::vector<std::int32_t> cu_seqlens_padded() const;
-  /// The longest document, without padding.
-  [[nodiscard]] std::int32_t max_seqlen() const noexcept;
-  /// The longest one with padding: the largest difference in `cu_seqlens_padded()`.
-  [[nodiscard]] std::int32_t max_seqlen_padded() const;
-  /// The place of each token in its document, 0 in padding.
-  [[nodiscard]] std::vector<std::int32_t> position_ids() const;
-  /// The number of the document of each token among `documents()`, -1 in padding.
-  [[nodiscard]] std::vector<std::int32_t> document_ids() const;
-  /// 1 for a token, 0 for padding.
-  [[nodiscard]] std::vector<std::uint8_t> mask() const;
-  /// The sum of the lengths, divided by the places of all rows.
-  [[nodiscard]] double fill() const noexcept;
-
-  /// Calls `f(place, first, count)` for each run of places that a document has in its row or slice: those
-  /// from `place` on, counted through all rows, hold its tokens and padding from token `first` on.
-  template <class F>
-  void for_each_run(const packed_document& d, const F& f) const {
-    const std::size_t at = d.row * capacity() + d.begin / slices_;
-    if (slices_ == 1) return f(at, std::uint32_t{0}, d.padded);
-    const std::uint32_t chunk = d.padded / (2 * slices_);
-    f(at, slice_ * chunk, chunk);
-    f(at + chunk, (2 * slices_ - 1 - slice_) * chunk, chunk);
-  }
-  /// The document's tokens in this slice.
-  [[nodiscard]] std::uint32_t length(const packed_document& d) const noexcept {
-    std::uint32_t sum = 0;
-    for_each_run(d, [&](std::size_t, std::uint32_t first, std::uint32_t count) {
-      sum += std::min(count, d.length - std::min(first, d.length));
-    });
-    return sum;
-  }
-
- private:
-  /// Calls `f(document, place)` for each document, and `f(nothing, place)` for a row without any.
-  template <class F>
-  void for_each_sequence(const F& f) const {
-    std::size_t i = 0;
-    for (std::size_t row = 0; row < rows_; ++row) {
-      if (i == count_ || documents_[i].row != row) f(packed_document{}, row * capacity());
-      for (; i < count_ && documents_[i].row == row; ++i)
-        f(documents_[i], row * capacity() + documents_[i].begin / slices_);
-    }
-  }
-  /// Calls `f(document number, place, token)` for each token that is here.
-  template <class F>
-  void for_each_token(const F& f) const {
-    for (std::size_t i = 0; i < count_; ++i)
-      for_each_run(documents_[i], [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
-        for (std::uint32_t k = 0; k < count && first + k < documents_[i].length; ++k)
-          f(i, place + k, first + k);
-      });
-  }
-
-  const packed_document* documents_ = nullptr;
-  std::size_t count_ = 0, rows_ = 0, capacity_ = 0;
-  std::uint32_t slices_ = 1, slice_ = 0;
-};
-
-/// What a batch shows of a field that `pack` put into rows: a view of (rows, capacity) values, and the
-/// documents in them.
-template <class T>
-class packed_view : public tensor_view<T>, public packed_rows {
- public:
-  packed_view() = default;
-  /// `next`: if rows are sliced, for each run of each document the token after it, which is in no slice here.
-  packed_view(T* values, const packed_rows& rows, const std::remove_const_t<T>* next = nullptr) noexcept
-      : tensor_view<T>(values, extents(rows.row_count(), rows.capacity())), packed_rows(rows), next_(next) {}
-  /// A mutable view converts to a const one.
-  template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
-  packed_view(const packed_view<U>& other) noexcept
-      : tensor_view<T>(other), packed_rows(other), next_(other.next_) {}
-
-  /// The tokens of a document that are here, with the padding between its chunks.
-  [[nodiscard]] std::span<T> operator[](const packed_document& d) const noexcept {
-    T* first = nullptr;
-    std::size_t size = 0;
-    this->for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
-      if (first == nullptr) first = this->data() + place;
-      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
-      if (used != 0) size = static_cast<std::size_t>(this->data() + place + used - first);
-    });
-    return {first, size};
-  }
-  using tensor_view<T>::operator[];
-
-  /// What a model is to predict in each place: the next token of the same document, and `ignored` at a
-  /// document's last token and in padding; -100 is what PyTorch's cross_entropy ignores.
-  [[nodiscard]] std::vector<std::int64_t> labels(std::int64_t ignored = -100) const {
-    return labels_where([](std::size_t, std::size_t, bool) { return true; }, ignored);
-  }
-  /// The same, and `ignored` where the next token's value in `loss` is 0: where loss is only on answers.
-  template <class U>
-  [[nodiscard]] std::vector<std::int64_t> labels(const packed_view<U>& loss,
-                                                 std::int64_t ignored = -100) const {
-    return labels_where([&](std::size_t place, std::size_t run,
-                            bool is_here) { return (is_here ? loss.data()[place] : loss.next_[run]) != U{}; },
-                        ignored);
-  }
-
- private:
-  template <class U>
-  friend class packed_view;
-
-  template <class Counts>
-  [[nodiscard]] std::vector<std::int64_t> labels_where(const Counts& counts, std::int64_t ignored) const {
-    std::vector<std::int64_t> all(this->size(), ignored);
-    std::size_t run = 0;
-    for (const packed_document& d : this->documents()) {
-      this->for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
-        for (std::uint32_t k = 0; k < count && first + k + 1 < d.length; ++k) {
-          const bool is_here = k + 1 < count;
-          if (!counts(place + k + 1, run, is_here)) continue;
-          all[place + k] = static_cast<std::int64_t>(is_here ? this->data()[place + k + 1] : next_[run]);
-        }
-        ++run;
-      });
-    }
-    return all;
-  }
-
-  const std::remove_const_t<T>* next_ = nullptr;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/packed_rows.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
-  std::vector<std::int32_t> sums(1, 0);
-  for_each_sequence([&](const packed_document& d, std::size_t) {
-    sums.push_back(sums.back() + static_cast<std::int32_t>(length(d)));
-  });
-  return sums;
-}
-
-PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens_padded() const {
-  std::vector<std::int32_t> places;
-  for_each_sequence(
-      [&](const packed_document&, std::size_t place) { places.push_back(static_cast<std::int32_t>(place)); });
-  places.push_back(static_cast<std::int32_t>(rows_ * capacity()));
-  return places;
-}
-
-PENSTOCK_INLINE std::int32_t packed_rows::max_seqlen() const noexcept {
-  std::uint32_t longest = 0;
-  for (std::size_t i = 0; i < count_; ++i) longest = std::max(longest, length(documents_[i]));
-  return static_cast<std::int32_t>(longest);
-}
-
-PENSTOCK_INLINE std::int32_t packed_rows::max_seqlen_padded() const {
-  std::int32_t longest = 0;
-  const std::vector<std::int32_t> places = cu_seqlens_padded();
-  for (std::size_t i = 1; i < places.size(); ++i) longest = std::max(longest, places[i] - places[i - 1]);
-  return longest;
-}
-
-PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::position_ids() const {
-  std::vector<std::int32_t> ids(rows_ * capacity(), 0);
-  for_each_token([&](std::size_t, std::size_t place, std::uint32_t token) {
-    ids[place] = static_cast<std::int32_t>(token);
-  });
-  return ids;
-}
-
-PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::document_ids() const {
-  std::vector<std::int32_t> ids(rows_ * capacity(), -1);
-  for_each_token([&](std::size_t document, std::size_t place, std::uint32_t) {
-    ids[place] = static_cast<std::int32_t>(document);
-  });
-  return ids;
-}
-
-PENSTOCK_INLINE std::vector<std::uint8_t> packed_rows::mask() const {
-  std::vector<std::uint8_t> used(rows_ * capacity(), 0);
-  for_each_token([&](std::size_t, std::size_t place, std::uint32_t) { used[place] = 1; });
-  return used;
-}
-
-PENSTOCK_INLINE double packed_rows::fill() const noexcept {
-  std::uint64_t tokens = 0;
-  for (std::size_t i = 0; i < count_; ++i) tokens += length(documents_[i]);
-  const std::uint64_t places = rows_ * capacity();
-  return places == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(places);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -18245,11 +18453,11 @@ class aspect_buckets {
   }
   /// The size that an image of this size gets.
   [[nodiscard]] const image_size& size_for(const image_size& image) const {
-    return sizes_[static_cast<std::size_t>(bucket_of(image))];
+    return sizes_[detail::to_size(bucket_of(image))];
   }
   /// The pixels of a bucket's images.
   [[nodiscard]] std::uint64_t length(std::uint64_t bucket) const noexcept {
-    const image_size& size = sizes_[static_cast<std::size_t>(bucket)];
+    const image_size& size = sizes_[detail::to_size(bucket)];
     return std::uint64_t{size.width} * size.height;
   }
 
@@ -24706,10 +24914,10 @@ class packed_column : public shapeless_column {
   /// Copies the tokens that are here; `tokens` are those of the document.
   void copy(std::size_t slot, const packed_document& d, const T* tokens) {
     std::size_t run = 2 * slot;
-    rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t from, std::uint32_t count) {
-      const std::uint32_t used = std::min(count, d.length - std::min(from, d.length));
-      if (used != 0) std::memcpy(values() + place, tokens + from, used * sizeof(T));
-      if (rows_->slices != 1) next_[run++] = from + count < d.length ? tokens[from + count] : T{};
+    rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
+      const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
+      if (used != 0) std::memcpy(values() + place, tokens + token, used * sizeof(T));
+      if (rows_->slices != 1) next_[run++] = token + count < d.length ? tokens[token + count] : T{};
     });
   }
   /// The whole value, in memory of this thread.
@@ -24725,8 +24933,8 @@ class packed_column : public shapeless_column {
     detail::write_values(value, kept.get(), shape);
     return kept.get();
   }
-  void pad(std::size_t from, std::size_t to) {
-    if (from < to) std::fill(values() + from, values() + to, static_cast<T>(rows_->pad));
+  void pad(std::size_t first, std::size_t end) {
+    if (first < end) std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
   }
 
   slot_memory memory_;
@@ -40181,44 +40389,6 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
-/// Implemented here because <random> would slow the compilation of every program that includes an order.
-class mersenne_twister {
- public:
-  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
-    state_[0] = seed;
-    for (std::size_t i = 1; i < length; ++i) {
-      const std::uint32_t before = state_[i - 1];
-      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
-    }
-  }
-
-  [[nodiscard]] std::uint32_t next() noexcept {
-    if (used_ == length) twist();
-    std::uint32_t y = state_[used_++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-  }
-
- private:
-  static constexpr std::size_t length = 624, middle = 397;
-
-  void twist() noexcept {
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::uint32_t joined =
-          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
-      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
-      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
-    }
-    used_ = 0;
-  }
-
-  std::array<std::uint32_t, length> state_;
-  std::size_t used_ = length;
-};
-
 /// From this size, PyTorch draws 64 bits per element and fills the table inside out.
 inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;
 
@@ -40397,6 +40567,227 @@ struct distributed_sampler_stage {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/compat/megatron_blend.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What Megatron was told of a blend, for `megatron_blend`.
+struct megatron_blend_options {
+  /// The weights of `--data-path`, one for each dataset; empty: their sizes.
+  std::vector<double> weights = {};
+  /// The number of samples that was asked for; 0, without weights only: all of them.
+  std::uint64_t samples = 0;
+};
+
+/// The order of `megatron_blend`. Copies share its table.
+class megatron_blend_order {
+  using table = std::vector<std::uint32_t>;
+
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    shared<const table> samples;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch, (*samples)[detail::to_size(index)]};
+    }
+  };
+
+  megatron_blend_order(const order_input& in, const megatron_blend_options& options);
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return samples_->size(); }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, samples_}; }
+  /// A sample's position; empty if the blend does not contain it. Searches the table.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+
+ private:
+  shared<const table> samples_;  // by position: the sample of the datasets together
+};
+
+/// The stage `megatron_blend({...})`.
+struct megatron_blend_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "megatron_blend";
+
+  [[nodiscard]] megatron_blend_order make(const order_input& in) const { return {in, options}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"megatron_blend(", options.weights.size(), " weights, ", options.samples, " samples)"});
+  }
+  void fingerprint(auto& h) const {
+    h.add(stage_name, options.samples);
+    for (const double weight : options.weights) h.add(std::bit_cast<std::uint64_t>(weight));
+  }
+
+  megatron_blend_options options;
+};
+
+/// The order of Megatron-LM's `BlendedDataset`, sample for sample: which dataset each sample is from. Each
+/// shard of the source is one dataset, as those of a `concat` of `megatron_gpt` are.
+///
+///     const std::vector<double> weights{0.3, 0.7};
+///     const auto each = megatron_blend_samples(weights, 1000);
+///     auto blend = concat(web, books) | megatron_blend({.weights = weights, .samples = 1000}) | batch(8);
+///
+/// `web` and `books` are then made with `.samples = each[0]` and `each[1]`, which are the numbers that
+/// Megatron builds. With weights there are as many samples as Megatron's rounding makes of `samples`, and
+/// `take(n)` ends at n; without, at most all of them.
+/// A sequencer; keeps every guarantee.
+/// Cost: a table of 4 bytes for each sample, built when the plan is opened by a look at each weight for each
+/// sample. A sample costs one look-up; `position_of` searches the table.
+/// Throws `error(errc::argument)` if there are not as many weights as shards, for a weight that is not a
+/// number of 0 or more, for weights without `samples`, for more than 2^32 samples, and, as Megatron does, if
+/// a dataset has fewer samples than the blend takes of it. Thread-safe.
+/// Source: megatron/core/datasets/{blended_dataset,blended_megatron_dataset_builder}.py and helpers.cpp, of
+/// megatron-core 0.16.1.
+[[nodiscard]] inline megatron_blend_stage megatron_blend(megatron_blend_options options) {
+  return {std::move(options)};
+}
+
+/// For each dataset of a blend the number of samples that Megatron asks of it, which is that of its share of
+/// `samples` and `mid_level_dataset_surplus` more.
+[[nodiscard]] std::vector<std::uint64_t> megatron_blend_samples(const std::vector<double>& weights,
+                                                                std::uint64_t samples,
+                                                                double surplus = 0.005);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/compat/detail/numpy_sum.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// `numpy.sum`: adds in eight partial sums, and in halves above 128 values. Another order of additions could
+/// round to a different sample.
+[[nodiscard]] inline double numpy_sum(std::span<const double> values) {
+  if (values.size() < 8) {
+    double all = 0;
+    for (const double one : values) all += one;
+    return all;
+  }
+  if (values.size() > 128) {
+    const std::size_t half = values.size() / 2 / 8 * 8;
+    return numpy_sum(values.first(half)) + numpy_sum(values.subspan(half));
+  }
+  std::array<double, 8> sums{};
+  std::copy_n(values.begin(), 8, sums.begin());
+  std::size_t i = 8;
+  for (; i + 8 <= values.size(); i += 8)
+    for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
+  double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  for (; i < values.size(); ++i) all += values[i];
+  return all;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/compat/megatron_blend.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void refuse_blend(std::initializer_list<piece> why) {
+  throw error(errc::argument, why).in_stage("megatron_blend");
+}
+
+PENSTOCK_INLINE std::vector<double> normal_weights(std::vector<double> weights) {
+  for (const double one : weights)
+    if (!(one >= 0) || one > 0x1p53) refuse_blend({"a weight is not a number from 0 to 2^53"});
+  const double sum = numpy_sum(weights);
+  if (!(sum > 0)) refuse_blend({"all weights are 0"});
+  for (double& one : weights) one /= sum;
+  return weights;
+}
+
+// The next dataset: that which lacks most of its share after `before` samples. `lacking` are those to look
+// at.
+PENSTOCK_INLINE std::size_t most_behind(const std::vector<double>& weights,
+                                        const std::vector<std::uint64_t>& taken,
+                                        const std::vector<std::size_t>& lacking, std::uint64_t before) {
+  const double so_far = std::max(static_cast<double>(before), 1.0);
+  std::size_t found = lacking.front();
+  double most = std::numeric_limits<double>::lowest();
+  for (const std::size_t i : lacking) {
+    // rounded by itself: fused with the subtraction, as compilers may do, it could choose another dataset
+    const volatile double share = weights[i] * so_far;
+    if (const double behind = share - static_cast<double>(taken[i]); behind > most) {
+      most = behind;
+      found = i;
+    }
+  }
+  return found;
+}
+
+PENSTOCK_INLINE std::vector<std::uint64_t> blend_shares(const std::vector<double>& normal,
+                                                        std::uint64_t samples, double surplus) {
+  std::vector<std::uint64_t> shares;
+  for (const double weight : normal)
+    shares.push_back(static_cast<std::uint64_t>(
+        std::ceil(std::ceil(static_cast<double>(samples) * weight) * (1 + surplus))));
+  return shares;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::vector<std::uint64_t> megatron_blend_samples(const std::vector<double>& weights,
+                                                                  std::uint64_t samples, double surplus) {
+  if (samples > 0xffffffff || !(surplus >= 0) || surplus > 1000)
+    detail::refuse_blend(
+        {samples, " samples and a surplus of ", detail::number_text(surplus), " are too many"});
+  return detail::blend_shares(detail::normal_weights(weights), samples, surplus);
+}
+
+PENSTOCK_INLINE megatron_blend_order::megatron_blend_order(const order_input& in,
+                                                           const megatron_blend_options& options) {
+  constexpr std::uint64_t maximum = 0xffffffff;
+  if (in.size > maximum || options.samples > maximum)
+    detail::refuse_blend({std::max(in.size, options.samples), " samples are more than 2^32 - 1"});
+  const std::vector<std::uint64_t> firsts = in.starts ? *in.starts : std::vector<std::uint64_t>{0, in.size};
+  const std::size_t count = firsts.size() - 1;
+  const bool by_size = options.weights.empty(), all = by_size && options.samples == 0;
+  if (!by_size && options.weights.size() != count)
+    detail::refuse_blend({options.weights.size(), " weights do not fit ", count, " datasets"});
+  if (!by_size && options.samples == 0) detail::refuse_blend({"weights need a number of samples"});
+  if (count > 32767) detail::refuse_blend({count, " datasets are more than Megatron can number"});
+
+  std::vector<double> weights = options.weights;
+  std::uint64_t samples = in.size;
+  if (by_size) {
+    for (std::size_t i = 0; i < count; ++i) weights.push_back(static_cast<double>(firsts[i + 1] - firsts[i]));
+    if (!all) samples = std::min(samples, options.samples);
+  } else {
+    weights = detail::normal_weights(std::move(weights));
+    samples = 0;
+    for (const std::uint64_t share : detail::blend_shares(weights, options.samples, 0)) samples += share;
+    if (samples > maximum) detail::refuse_blend({samples, " samples are more than 2^32 - 1"});
+  }
+  if (in.size == 0) detail::refuse_blend({"the datasets have no samples"});
+  weights = detail::normal_weights(std::move(weights));  // once more, as Megatron does
+
+  std::vector<std::uint64_t> taken(count);
+  std::vector<std::size_t> lacking(count);
+  for (std::size_t i = 0; i < count; ++i) lacking[i] = i;
+  table made;
+  made.reserve(detail::to_size(samples));
+  for (std::uint64_t before = 0; before < samples; ++before) {
+    const std::size_t i = detail::most_behind(weights, taken, lacking, before);
+    if (firsts[i] + taken[i] == firsts[i + 1])
+      detail::refuse_blend({"the blend takes more samples of dataset ", i, " than the ", taken[i],
+                            " it has; make it with as many as megatron_blend_samples says"});
+    made.push_back(static_cast<std::uint32_t>(firsts[i] + taken[i]++));
+    if (all && firsts[i] + taken[i] == firsts[i + 1]) std::erase(lacking, i);
+  }
+  samples_.reset(new const table(std::move(made)));
+}
+
+PENSTOCK_INLINE std::optional<position> megatron_blend_order::position_of(position upstream) const {
+  const auto found = std::find(samples_->begin(), samples_->end(), upstream.index);
+  if (found == samples_->end()) return std::nullopt;
+  return position{upstream.epoch, static_cast<std::uint64_t>(found - samples_->begin())};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/detail/wide.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -40524,17 +40915,6 @@ class numpy_generator {
   /// A number in [0, 1).
   [[nodiscard]] double next_double() noexcept { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
-  /// A number in [0, most], drawn by masking, as `shuffle` and `permutation` do.
-  [[nodiscard]] std::uint64_t masked(std::uint64_t maximum) noexcept {
-    if (maximum == 0) return 0;
-    std::uint64_t mask = maximum;
-    for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
-    while (true) {
-      const std::uint64_t drawn = (maximum > 0xffffffffu ? next64() : next32()) & mask;
-      if (drawn <= maximum) return drawn;
-    }
-  }
-
   /// `integers(low, high)`: a number in [low, high), by Lemire's multiplication; high - low must be below
   /// 2^32.
   [[nodiscard]] std::uint64_t integer(std::uint64_t low, std::uint64_t high) noexcept {
@@ -40549,11 +40929,7 @@ class numpy_generator {
   }
 
   /// `shuffle` of the `count` elements that start at `first`.
-  void shuffle(auto first, std::uint64_t count) noexcept {
-    using distance = decltype(first - first);
-    for (std::uint64_t i = count; i-- > 1;)
-      std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
-  }
+  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
 
   /// `choice(from, count, replace=False)`: `count` different numbers below `from`, count <= from < 2^32.
   [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
@@ -41240,7 +41616,7 @@ class mosaic_draw {
     std::vector<double> parts;
     for (std::size_t i = 0; i < streams.size(); ++i)
       parts.push_back(streams[i].proportion.value_or(static_cast<double>(samples_of(i))));
-    const double all = sum(parts);
+    const double all = numpy_sum(parts);
     if (!(all > 0)) refuse({"all proportions are 0"});
     std::uint64_t given = 0;
     for (const double part : parts) {
@@ -41251,28 +41627,6 @@ class mosaic_draw {
       refuse({"the proportions do not divide ", epoch_size, " samples; give numbers of similar size"});
     for (const std::uint64_t stream : numpy_generator(seed_).choice(streams.size(), epoch_size - given))
       ++choose_[static_cast<std::size_t>(stream)];
-  }
-
-  /// Adds the way numpy does: in eight partial sums, and in halves above 128 values. Another order of
-  /// additions could round to a different sample.
-  [[nodiscard]] static double sum(std::span<const double> values) {
-    if (values.size() < 8) {
-      double all = 0;
-      for (const double one : values) all += one;
-      return all;
-    }
-    if (values.size() > 128) {
-      const std::size_t half = values.size() / 2 / 8 * 8;
-      return sum(values.first(half)) + sum(values.subspan(half));
-    }
-    std::array<double, 8> sums{};
-    std::copy_n(values.begin(), 8, sums.begin());
-    std::size_t i = 8;
-    for (; i + 8 <= values.size(); i += 8)
-      for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
-    double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    for (; i < values.size(); ++i) all += values[i];
-    return all;
   }
 
   shared<const std::vector<std::uint64_t>> starts_;
@@ -61553,12 +61907,83 @@ namespace penstock::inline v0_1::detail {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/rows/token_files.hpp
+// ---- penstock/source/rows/numbered_rows.hpp
 
-/// The layouts of token files, with their headers checked against their sizes.
 namespace penstock::inline v0_1::detail {
 
-enum class token_format { raw, llmc, megatron, litdata };
+/// The numbers of the documents of a row's tokens, from 0: an array expression. Valid during the call that
+/// delivers it.
+template <class Files, class Shape>
+class document_numbers : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = std::int32_t;
+
+  document_numbers(Shape shape, const Files& files, const manifest::place& at, buffer& scratch) noexcept
+      : Shape(shape), files_(&files), at_(at), scratch_(&scratch) {}
+
+  void write_to(const destination<std::int32_t>& into) const {
+    write_or_copy(
+        into, [this](std::int32_t* to) { files_->number_documents(at_, to); }, [this] { return finish(); });
+  }
+  [[nodiscard]] tensor_view<const std::int32_t> finish() const {
+    scratch_->resize_for_overwrite(to_size(this->shape().elements()) * sizeof(std::int32_t));
+    auto* const values = reinterpret_cast<std::int32_t*>(scratch_->data());
+    files_->number_documents(at_, values);
+    return {values, this->shape()};
+  }
+
+ private:
+  const Files* files_;
+  manifest::place at_;
+  buffer* scratch_;
+};
+
+/// Rows with the numbers of their tokens' documents. `Files` has `number_documents(place, to)`, and `Rows` is
+/// what a run keeps for rows alone.
+template <class Files, class Shape, class Rows>
+class numbered_rows {
+ public:
+  struct worker : Rows::worker {
+    buffer numbers;
+  };
+  using element = record<basic_field<name_of<"tokens">, typename Rows::element>,
+                         basic_field<name_of<"document_ids">, document_numbers<Files, typename Shape::type>>>;
+
+  numbered_rows(const shared<const Files>& files, const projection& used) noexcept
+      : files_(files.get()), rows_(files, used.uses("tokens") ? projection() : projection::none()) {}
+
+  [[nodiscard]] bool reads() const noexcept { return rows_.reads(); }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return rows_.bytes_per_sample(); }
+  template <class Session>
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    return element(rows_.open(session, at, w), document_numbers<Files, typename Shape::type>(
+                                                   Shape::of(files_->row), *files_, at, w.numbers));
+  }
+  [[nodiscard]] bool needs_confirm(const worker& w) const noexcept { return rows_.needs_confirm(w); }
+  template <class Session>
+  void add_context(error& e, Session& session, const manifest::place& at, const worker& w) const {
+    rows_.add_context(e, session, at, w);
+  }
+  template <class Session>
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    return rows_.key(session, at);
+  }
+  template <class Session, class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    rows_.ranges(session, object, at, sink);
+  }
+
+ private:
+  const Files* files_;  // which the reader holds
+  Rows rows_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/megatron_index.hpp
+
+namespace penstock::inline v0_1::detail {
 
 /// The number type of tokens.
 struct token_type {
@@ -61572,14 +61997,139 @@ struct token_type {
   friend bool operator==(const token_type&, const token_type&) = default;
 };
 
+/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
+[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
+/// The name without `.bin` or `.idx`.
+[[nodiscard]] std::string megatron_prefix(std::string_view name);
+
+[[noreturn, gnu::cold]] void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset);
+
+/// The index of a Megatron dataset, checked as a whole.
+/// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
+class megatron_index {
+ public:
+  /// `bytes` is the whole index, which must outlive this.
+  explicit megatron_index(bytes_view bytes);
+
+  /// Compares the index with the type asked for, and calls `document(first token, tokens)` for each document
+  /// and `sequence(first token, tokens)` for each sequence. Returns the number of tokens.
+  template <class Document, class Sequence>
+  [[nodiscard]] std::uint64_t read(token_type type, Document&& document, Sequence&& sequence) const {
+    check(type);
+    std::uint64_t tokens = 0, begin = 0, next = 1;
+    const auto close = [&](std::uint64_t last) {
+      for (; next < bounds_ && bound(next) == last; ++next) {
+        document(begin, tokens - begin);
+        begin = tokens;
+      }
+    };
+    close(0);
+    for (std::uint64_t i = 0; i < sequences_; ++i) {
+      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
+      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
+      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
+        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
+      sequence(tokens, std::uint64_t{length});
+      tokens += length;
+      close(i + 1);
+    }
+    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
+    return tokens;
+  }
+
+  [[nodiscard]] std::uint64_t sequences() const noexcept { return sequences_; }
+  [[nodiscard]] std::uint64_t hash() const noexcept;
+
+ private:
+  static constexpr std::size_t head = 34;
+
+  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
+    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
+  }
+  [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
+  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
+  void check(token_type type) const;
+
+  bytes_view bytes_;
+  unsigned code_ = 0;
+  std::uint64_t sequences_ = 0;
+  std::uint64_t bounds_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/megatron_index.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
+  throw error(errc::format, what).at_offset(offset);
+}
+
+PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
+  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
+                                  {8, true},  {0, false}, {0, false}, {2, false}};
+  return types[code < std::size(types) ? code : 0];
+}
+
+PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
+  if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
+  return std::string(name);
+}
+
+PENSTOCK_INLINE megatron_index::megatron_index(bytes_view bytes) : bytes_(bytes) {
+  if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
+    throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
+  const auto version = number(9);
+  if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
+  code_ = std::to_integer<unsigned>(bytes[17]);
+  sequences_ = number(18);
+  bounds_ = number(26);
+  const std::uint64_t room = bytes.size() - head;
+  // divide rather than multiply: products of false lengths could wrap around
+  const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
+  const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
+  if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
+    refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
+                   " bounds of documents, which does not match its size of ", bytes.size(),
+                   " bytes; copy it again if it was cut"},
+                  18);
+}
+
+PENSTOCK_INLINE void megatron_index::check(token_type type) const {
+  // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other way
+  // round.
+  if (const token_type stored = megatron_type(code_);
+      stored.width != type.width || (type.is_signed && !stored.is_signed))
+    refuse_tokens(
+        {"the Megatron dataset holds tokens of type ",
+         enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
+                   code_),
+         ", and another type was asked for"},
+        17);
+  if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
+    refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
+                  bounds_at());
+}
+
+PENSTOCK_INLINE std::uint64_t megatron_index::hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/token_files.hpp
+
+/// The layouts of token files, with their headers checked against their sizes.
+namespace penstock::inline v0_1::detail {
+
+enum class token_format { raw, llmc, megatron, litdata };
+
 /// The windows to cut; see `token_windows`.
 struct window_layout {
   std::uint64_t length, targets, stride;
   bool within_documents;
+  bool numbered = false;  // whether windows have the numbers of their documents
 };
 
-/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
-[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
 /// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
 [[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
 
@@ -61608,6 +62158,11 @@ struct token_files : known_files {
   std::vector<std::uint64_t> first_windows;
   std::vector<std::uint64_t> first_tokens;
 
+  // only if documents are numbered: where each that is not empty begins in its file, and by shard, and at
+  // last, the first of them
+  std::vector<std::uint64_t> document_begins;
+  std::vector<std::size_t> first_documents;
+
   /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
 
@@ -61626,6 +62181,8 @@ struct token_files : known_files {
   [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
     return begins[at.shard] + number * width;
   }
+  /// The number of the document of each token of a window, from 0 for the first one.
+  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept;
   [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
     return std::endian::native != std::endian::little;
   }
@@ -61655,12 +62212,6 @@ PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
   return mark == llmc_narrow ? 2 : mark == llmc_wide ? 4 : 0;
 }
 
-PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
-  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
-                                  {8, true},  {0, false}, {0, false}, {2, false}};
-  return types[code < std::size(types) ? code : 0];
-}
-
 // The tokens within a file.
 struct token_range {
   std::uint64_t begin = 0;  // in bytes
@@ -61668,10 +62219,6 @@ struct token_range {
 };
 
 inline constexpr std::size_t llmc_header_bytes = 1024;
-
-[[noreturn]] PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
-  throw error(errc::format, what).at_offset(offset);
-}
 
 // The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
 // Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
@@ -61713,6 +62260,10 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token
   if (text_of(head).starts_with("MMIDIDX"))
     refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
                   0);
+  if (text_of(head).starts_with("\x93NUMPY"))
+    refuse_tokens({"the file begins with the header of an npy file, which is not tokens; write them with "
+                   "numpy's tofile"},
+                  0);
   // Any bytes are tokens, so that only texts in the place of files are refused.
   if (const std::string_view known = known_format(head);
       known.starts_with("a Git LFS") || known.starts_with("an HTML"))
@@ -61747,92 +62298,8 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
   return {begin, (size - begin) / type.width};
 }
 
-// The index of a Megatron dataset, checked as a whole.
-// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
-class megatron_index {
- public:
-  // `bytes` is the whole index, which must outlive this.
-  explicit megatron_index(bytes_view bytes) : bytes_(bytes) {
-    if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
-    const auto version = number(9);
-    if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
-    code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = number(18);
-    bounds_ = number(26);
-    const std::uint64_t room = bytes.size() - head;
-    // divide rather than multiply: products of false lengths could wrap around
-    const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
-    const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
-    if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
-      refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
-                     " bounds of documents, which does not match its size of ", bytes.size(),
-                     " bytes; copy it again if it was cut"},
-                    18);
-  }
-
-  // Compares the index with the type asked for, and calls `document(first token, tokens)` for each document.
-  // Returns the number of tokens.
-  template <class Document>
-  [[nodiscard]] std::uint64_t read(token_type type, Document&& document) const {
-    // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
-    // way round.
-    if (const token_type stored = megatron_type(code_);
-        stored.width != type.width || (type.is_signed && !stored.is_signed))
-      refuse_tokens({"the Megatron dataset holds tokens of type ", type_name(code_),
-                     ", and another type was asked for"},
-                    17);
-    if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-      refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
-                    bounds_at());
-    std::uint64_t tokens = 0, begin = 0, next = 1;
-    const auto close = [&](std::uint64_t sequence) {
-      for (; next < bounds_ && bound(next) == sequence; ++next) {
-        document(begin, tokens - begin);
-        begin = tokens;
-      }
-    };
-    close(0);
-    for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
-      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
-      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
-        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
-      tokens += length;
-      close(i + 1);
-    }
-    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
-    return tokens;
-  }
-
-  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
-
- private:
-  static constexpr std::size_t head = 34;
-
-  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
-    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
-  }
-  [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
-  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
-  static std::string_view type_name(unsigned code) noexcept {
-    return enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
-                     code);
-  }
-
-  bytes_view bytes_;
-  unsigned code_ = 0;
-  std::uint64_t sequences_ = 0;
-  std::uint64_t bounds_ = 0;
-};
-
 PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
   return enum_name({"raw", "llmc", "megatron", "litdata"}, format);
-}
-
-PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
-  if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
-  return std::string(name);
 }
 
 PENSTOCK_INLINE std::vector<std::string> megatron_names(std::string_view pattern) {
@@ -61861,7 +62328,29 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
     throw error(errc::argument, {token_format_name(format),
                                  "_tokens: these files do not say where documents end, so windows "
                                  "cannot stay within them; Megatron's index does"});
+  if (window.numbered && format != token_format::megatron)
+    throw error(errc::argument,
+                {token_format_name(format),
+                 "_tokens: these files do not say where documents end, so with_document_ids cannot; where a "
+                 "token ends each, document_rows(tokens, eot) finds them in a batch"});
   row = extents(window.length + window.targets);
+}
+
+PENSTOCK_INLINE void token_files::number_documents(const manifest::place& at,
+                                                   std::int32_t* to) const noexcept {
+  std::size_t document = 0;
+  const std::uint64_t first = number(at, document);
+  const auto begin = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard]);
+  const auto end = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard + 1]);
+  auto next = std::upper_bound(begin, end, first);
+  std::int32_t id = 0;
+  for (std::uint64_t i = 0; i < row.elements(); ++i) {
+    if (next != end && *next == first + i) {
+      ++next;
+      ++id;
+    }
+    to[i] = id;
+  }
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
@@ -61883,6 +62372,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     const std::uint64_t before = all;
     token_range range;
     std::uint64_t index_hash = 0;
+    if (window.numbered) first_documents.push_back(document_begins.size());
     if (format == token_format::megatron) {
       const auto found = indexes.find(megatron_prefix(names[object]));
       if (found == indexes.end())
@@ -61891,14 +62381,18 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
       in_file(names[found->second], [&] {
         const megatron_index index(bytes);
-        range.count = index.read(type, [&](std::uint64_t first, std::uint64_t count) {
-          longest = std::max(longest, count);
-          const std::uint64_t windows = windows_in(count, span, window.stride);
-          if (!window.within_documents || windows == 0) return;
-          first_windows.push_back(all);
-          first_tokens.push_back(first);
-          all += windows;
-        });
+        range.count = index.read(
+            type,
+            [&](std::uint64_t first, std::uint64_t count) {
+              longest = std::max(longest, count);
+              if (window.numbered && count != 0) document_begins.push_back(first);
+              const std::uint64_t windows = windows_in(count, span, window.stride);
+              if (!window.within_documents || windows == 0) return;
+              first_windows.push_back(all);
+              first_tokens.push_back(first);
+              all += windows;
+            },
+            [](std::uint64_t, std::uint64_t) {});
         index_hash = index.hash();
       });
     }
@@ -61936,6 +62430,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
                  " has the ", span, " tokens of a window; the longest has ", longest})
         .in_file(objects.empty() ? "" : names[objects.front()]);
   first_windows.push_back(all);
+  if (window.numbered) first_documents.push_back(document_begins.size());
   shards = manifest(std::move(entries));
 }
 
@@ -61974,17 +62469,43 @@ struct token_windows {
   bool within_documents = false;
 };
 
+/// Windows whose tokens have the numbers of their documents, which Megatron's index knows: samples are then
+/// records of "tokens" and "document_ids", an `std::int32_t` for each token, from 0 for the first document of
+/// the window. FlexAttention's block masks compare them, and `document_rows_of(get<"document_ids">(b))` has
+/// `cu_seqlens`, position ids and labels.
+///
+///     auto text = megatron_tokens<std::uint16_t>("openwebtext_text_document",
+///                                                with_document_ids{token_window<1024>{}});
+template <class Window>
+struct with_document_ids : Window {};
+template <class Window>
+with_document_ids(Window) -> with_document_ids<Window>;
+
 namespace detail {
 
 template <class W>
 inline constexpr bool is_token_window = std::same_as<W, token_windows>;
 template <std::uint64_t Length, std::uint64_t Targets>
 inline constexpr bool is_token_window<token_window<Length, Targets>> = true;
+template <class W>
+inline constexpr bool is_token_window<with_document_ids<W>> = is_token_window<W>;
+
+template <class W>
+inline constexpr bool has_document_ids = false;
+template <class W>
+inline constexpr bool has_document_ids<with_document_ids<W>> = true;
 
 template <class W>
 struct token_shape : row_shape<> {};
 template <std::uint64_t Length, std::uint64_t Targets>
 struct token_shape<token_window<Length, Targets>> : row_shape<Length + Targets> {};
+template <class W>
+struct token_shape<with_document_ids<W>> : token_shape<W> {};
+
+/// `Rows`, or with the numbers of documents.
+template <class Window, class Files, class Rows>
+using token_rows =
+    std::conditional_t<has_document_ids<Window>, numbered_rows<Files, token_shape<Window>, Rows>, Rows>;
 
 /// Windows of tokens, for `record_files`.
 template <class T, class Window>
@@ -61994,13 +62515,13 @@ struct token_layout {
   struct files : token_files {
     files(const token_layout& chosen, storage_facts where, session_view session)
         : token_files({chosen.window.length, chosen.window.targets, chosen.window.stride,
-                       chosen.window.within_documents},
+                       chosen.window.within_documents, has_document_ids<Window>},
                       chosen.format) {
       read(where, session, token_type::of<T>());
     }
   };
   template <class Session>
-  using opened = array_rows<files, T, token_shape<Window>, Session>;
+  using opened = token_rows<Window, files, array_rows<files, T, token_shape<Window>, Session>>;
 
   Window window;
   token_format format;
@@ -62040,6 +62561,7 @@ class token_source
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
 /// no views; no allocation. Making the plan reads the ends of each file.
 /// Threads: any number at once.
+/// Where documents end is not known; if a token ends each, `document_rows` finds them in a batch.
 /// Throws `errc::format`, with file and offset, for a file that is not a whole number of tokens or has a
 /// header; `errc::argument` if no file is as long as a window; `errc::io`, also for a file that was changed
 /// after the plan was made. For a file that shrinks while it is mapped see `mapped_file_options`.
@@ -62078,7 +62600,8 @@ template <token_value T, class Window>
 ///
 /// With `within_documents` no window crosses the end of a document, and documents shorter than a window are
 /// left out; this takes 16 bytes for each document that has a window, and a binary search among them. Without
-/// it documents are joined in file order. Making the plan reads each index once.
+/// it documents are joined in file order; `with_document_ids` tells where they end, for 8 bytes each. Making
+/// the plan reads each index once.
 /// Also throws `errc::format` for an index with another magic number, version or token type, one that does
 /// not match its own size or that of its tokens, and one whose sequences are not consecutive;
 /// `errc::argument` for a storage that names only one file of a pair.
@@ -64703,6 +65226,577 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
 }
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/megatron_gpt_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The part of a split that a `megatron_gpt` reads; Megatron's `Split`.
+enum class megatron_part { train, valid, test };
+
+/// What Megatron was told of a dataset, for `megatron_gpt`.
+struct megatron_gpt_options {
+  /// The number of samples that was asked for, as `train_iters * global_batch_size`; 0: those of one epoch.
+  std::uint64_t samples = 0;
+  std::uint64_t seed = 1234;  ///< `--seed`, 0 to 2^32 - 1
+  /// `--split`, such as "969,30,1"; empty: all, as `--train-data-path` and its like read them.
+  std::string split = {};
+  megatron_part part = megatron_part::train;
+  /// The files of Megatron's cache, up to "-document_index.npy": "cache/0a5f...-GPTDataset-train". They say
+  /// what the options above it say, which then are not used.
+  std::string cache = {};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/megatron_samples.hpp
+
+/// The samples of Megatron's GPTDataset, and how they are read.
+namespace penstock::inline v0_1::detail {
+
+/// Where a sample begins: the place of its first sequence in the order, and the token in that.
+struct megatron_start {
+  std::uint32_t place = 0, offset = 0;
+
+  friend bool operator==(const megatron_start&, const megatron_start&) = default;
+};
+
+/// The three indexes of a GPTDataset: the order of sequences, which Megatron calls documents, where samples
+/// begin in it, and the order of samples.
+/// Source: Megatron-LM, megatron/core/datasets/gpt_dataset.py and helpers.cpp.
+struct megatron_order {
+  std::vector<std::uint32_t> sequences;  // the document index
+  std::vector<megatron_start> starts;    // the sample index; one more than samples
+  std::vector<std::uint32_t> samples;    // the shuffle index
+  std::uint64_t epochs = 1;
+};
+
+/// The order that Megatron makes for `[begin, end)` of the sequences. `firsts` has the first token of each,
+/// and the end.
+[[nodiscard]] megatron_order make_megatron_order(const std::vector<std::uint64_t>& firsts,
+                                                 std::uint64_t begin, std::uint64_t end, std::uint64_t length,
+                                                 bool extra, const megatron_gpt_options& options);
+
+/// The files of a `megatron_gpt`, and where its samples are.
+struct megatron_samples : known_files {
+  megatron_gpt_options options;
+  extents row;  // the tokens of a sample
+  std::uint64_t length = 0, row_bytes = 0, tokens = 0;
+  std::size_t width = 0;              // bytes of a token
+  std::vector<std::uint64_t> firsts;  // by sequence: its first token; and the end
+  megatron_order order;
+
+  megatron_samples(std::uint64_t length, std::uint64_t targets, megatron_gpt_options chosen);
+
+  /// Reads the index, and the cache if there is one.
+  void read(storage_facts where, session_view session, token_type type);
+
+  /// Calls `piece(first token, tokens)` for each piece of a sample.
+  template <class Piece>
+  void each_piece(std::uint64_t sample, Piece&& piece) const {
+    megatron_start at = order.starts[order.samples[to_size(sample)]];
+    for (std::uint64_t left = row.elements(); left != 0; ++at.place, at.offset = 0) {
+      const std::size_t sequence = order.sequences[at.place];
+      const std::uint64_t first = firsts[sequence] + at.offset;
+      const std::uint64_t count = std::min(firsts[sequence + 1] - first, left);
+      if (count != 0) piece(first, count);
+      left -= count;
+    }
+  }
+  /// The number of the piece of each token.
+  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept {
+    std::int32_t number = 0;
+    each_piece(at.sample,
+               [&](std::uint64_t, std::uint64_t count) { to = std::fill_n(to, to_size(count), number++); });
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ row.elements());
+  }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  void read_cache(storage_facts where, session_view session);
+};
+
+/// A sample whose pieces have not been read: an array expression. Valid during the call that delivers it.
+template <class T, class Shape, class Session, class Worker>
+class megatron_sample : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  megatron_sample(Shape shape, const megatron_samples& files, Session& session, std::uint64_t sample,
+                  Worker& worker) noexcept
+      : Shape(shape), files_(&files), session_(&session), worker_(&worker), sample_(sample) {}
+
+  /// Reads the tokens into their destination.
+  void write_to(const destination<T>& into) const {
+    write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
+  }
+  /// A view of the tokens in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    worker_->scratch.resize_for_overwrite(to_size(files_->row_bytes));
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
+    return {values, this->shape()};
+  }
+
+ private:
+  void write_dense(T* into) const {
+    auto* to = reinterpret_cast<std::byte*>(into);
+    const object_id object = files_->object(0);
+    files_->each_piece(sample_, [&](std::uint64_t first, std::uint64_t count) {
+      const std::size_t bytes = to_size(count) * sizeof(T);
+      worker_->offset = first * sizeof(T);
+      if (const bytes_view there = worker_->find(*session_, object, worker_->offset, bytes); !there.empty())
+        std::memcpy(to, there.data(), bytes);
+      else
+        session_->read(object, worker_->offset, {to, bytes});
+      to += bytes;
+    });
+    if constexpr (std::endian::native != std::endian::little && sizeof(T) > 1)
+      for (auto* at = reinterpret_cast<std::byte*>(into); at != to; at += sizeof(T))
+        std::reverse(at, at + sizeof(T));
+  }
+
+  const megatron_samples* files_;
+  Session* session_;
+  Worker* worker_;
+  std::uint64_t sample_;
+};
+
+/// What a run keeps for these samples: nothing but whether they are used.
+template <class Files, class T, class Shape, class Session>
+class megatron_rows {
+ public:
+  struct worker : values_worker<Session> {
+    std::uint64_t offset = 0;  // of the current piece
+  };
+  using element = megatron_sample<T, typename Shape::type, Session, worker>;
+
+  megatron_rows(const shared<const Files>& files, const projection& used) noexcept
+      : files_(files.get()), used_(!used.nothing()) {}
+
+  /// Whether files are opened.
+  [[nodiscard]] bool reads() const noexcept { return used_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const noexcept {
+    w.offset = 0;
+    return element(Shape::of(files_->row), *files_, session, at.sample, w);
+  }
+  [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
+  void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
+    e.in_file(files_->path(at.shard)).at_offset(w.offset);
+  }
+  /// The file and Megatron's number of the sample: "text_document.bin:17".
+  [[nodiscard]] std::string key(Session&, const manifest::place& at) const {
+    return text({files_->path(at.shard), ":", at.sample});
+  }
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    if (used_)
+      files_->each_piece(at.sample, [&](std::uint64_t first, std::uint64_t count) {
+        sink(session, object, first * sizeof(T), count * sizeof(T));
+      });
+  }
+
+ private:
+  const Files* files_;  // which the reader holds
+  bool used_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/megatron_samples.ipp
+
+namespace penstock::inline v0_1::detail {
+
+// Numbers of samples and of places are held in 32 bits; Megatron goes on with 64.
+inline constexpr std::uint64_t most_in_megatron_order = 0xfffffffe;
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void refuse_megatron(std::initializer_list<piece> why) {
+  throw error(errc::argument, text({"megatron_gpt: ", text(why)}));
+}
+
+// The sequences [begin, end) of a part. Source: megatron/core/datasets/blended_megatron_dataset_config.py
+// (parse_and_normalize_split) and blended_megatron_dataset_builder.py.
+PENSTOCK_INLINE std::pair<std::uint64_t, std::uint64_t> megatron_range(const megatron_gpt_options& options,
+                                                                       std::uint64_t sequences) {
+  const std::string& split = options.split;
+  if (split.empty()) return {0, sequences};
+  std::array<double, 3> shares{};
+  std::size_t count = 0;
+  constexpr std::string_view digits = ".0123456789";
+  for (std::size_t at = split.find_first_of(digits); at != std::string::npos;) {
+    const std::size_t end = std::min(split.find_first_not_of(digits, at), split.size());
+    double share = 0;
+    const auto [stop, failure] = std::from_chars(split.data() + at, split.data() + end, share);
+    if (failure != std::errc{} || stop != split.data() + end || count == shares.size())
+      refuse_megatron({"the split '", split, "' is not up to three numbers, as in \"969,30,1\""});
+    shares[count++] = share;
+    at = split.find_first_of(digits, end);
+  }
+  const double sum = shares[0] + shares[1] + shares[2];
+  if (!(sum > 0) || !std::isfinite(sum)) refuse_megatron({"the split '", split, "' has no parts"});
+  const auto part = static_cast<std::size_t>(options.part);
+  double before = 0;
+  for (std::size_t i = 0; i < part; ++i) before += shares[i] / sum;
+  const auto bound = [&](double share) {
+    // as Python rounds: a half to the even number
+    return std::min(sequences,
+                    static_cast<std::uint64_t>(std::nearbyint(share * static_cast<double>(sequences))));
+  };
+  return {bound(before), bound(before + shares[part] / sum)};
+}
+
+// Where samples begin in an order of sequences, every `length` tokens of it. The last tokens, which are less
+// than a sample, are in none. Source: megatron/core/datasets/helpers.cpp (build_sample_idx).
+PENSTOCK_INLINE std::vector<megatron_start> megatron_starts(const std::vector<std::uint64_t>& firsts,
+                                                            const std::vector<std::uint32_t>& order,
+                                                            std::uint64_t tokens, std::uint64_t length,
+                                                            bool extra) {
+  const std::uint64_t samples = tokens < (extra ? 1 : 0) ? 0 : (tokens - (extra ? 1 : 0)) / length;
+  if (samples > most_in_megatron_order)
+    refuse_megatron({samples, " samples are too many; up to 2^32 - 2 can be ordered"});
+  std::vector<megatron_start> starts(to_size(samples) + 1);
+  megatron_start at;
+  for (std::uint64_t i = 1; i <= samples; ++i) {
+    // the sample's last token is the first one of the next sample, if there is an extra token
+    std::uint64_t left = length + (extra ? 1 : 0);
+    for (;;) {
+      const std::size_t sequence = order[at.place];
+      const std::uint64_t there = firsts[sequence + 1] - firsts[sequence] - at.offset;
+      if (there >= left) break;
+      left -= there;
+      at = {at.place + 1, 0};
+    }
+    at.offset += static_cast<std::uint32_t>(left - (extra ? 1 : 0));
+    starts[to_size(i)] = at;
+  }
+  return starts;
+}
+
+PENSTOCK_INLINE std::uint64_t tokens_of(const std::vector<std::uint64_t>& firsts,
+                                        const std::vector<std::uint32_t>& order) noexcept {
+  std::uint64_t tokens = 0;
+  for (const std::size_t sequence : order) tokens += firsts[sequence + 1] - firsts[sequence];
+  return tokens;
+}
+
+PENSTOCK_INLINE megatron_order make_megatron_order(const std::vector<std::uint64_t>& firsts,
+                                                   std::uint64_t begin, std::uint64_t end,
+                                                   std::uint64_t length, bool extra,
+                                                   const megatron_gpt_options& options) {
+  const std::uint64_t each = end - begin, more = extra ? 1 : 0;
+  // of an epoch
+  const std::uint64_t tokens = begin < end ? firsts[to_size(end)] - firsts[to_size(begin)] : 0;
+  if (tokens == 0)
+    refuse_megatron({"no tokens are in documents ", begin, " to ", end, " of ", firsts.size() - 1,
+                     options.split.empty() ? "" : ", the part of this split"});
+  if (options.samples > most_in_megatron_order)
+    refuse_megatron({options.samples, " samples are too many; up to 2^32 - 2 can be ordered"});
+  megatron_order made;
+  if (options.samples != 0)
+    made.epochs = std::max<std::uint64_t>(1, (options.samples * length + more + tokens - 1) / tokens);
+  if (made.epochs > most_in_megatron_order / each)
+    refuse_megatron({made.epochs, " epochs of ", each, " documents are too many places to order"});
+  // the last epoch is shuffled by itself where less than four fifths of it are needed
+  std::uint64_t whole = made.epochs, before = 0;
+  if (made.epochs > 1) {
+    before = ((made.epochs - 1) * tokens - more) / length;
+    const double most = 0.80 * static_cast<double>((tokens - more) / length);
+    if (options.samples - before < static_cast<std::uint64_t>(most)) whole = made.epochs - 1;
+  }
+  numpy_random_state draw(static_cast<std::uint32_t>(options.seed));
+  made.sequences.resize(to_size(made.epochs * each));
+  for (std::uint64_t i = 0; i < made.sequences.size(); ++i)
+    made.sequences[to_size(i)] = static_cast<std::uint32_t>(begin + i % each);
+  const auto last = made.sequences.begin() + static_cast<std::ptrdiff_t>(whole * each);
+  draw.shuffle(made.sequences.begin(), whole * each);
+  if (whole != made.epochs) draw.shuffle(last, each);
+  made.starts = megatron_starts(firsts, made.sequences, made.epochs * tokens, length, extra);
+  made.samples.resize(made.starts.size() - 1);
+  std::iota(made.samples.begin(), made.samples.end(), 0u);
+  if (whole == made.epochs) before = made.samples.size();
+  draw.shuffle(made.samples.begin(), before);
+  if (before != made.samples.size())
+    draw.shuffle(made.samples.begin() + static_cast<std::ptrdiff_t>(before), made.samples.size() - before);
+  return made;
+}
+
+PENSTOCK_INLINE megatron_samples::megatron_samples(std::uint64_t wanted, std::uint64_t targets,
+                                                   megatron_gpt_options chosen)
+    : options(std::move(chosen)), row{wanted + targets}, length(wanted) {
+  if (targets > 1)
+    refuse_megatron(
+        {"samples have one extra token or none, and windows of ", targets, " targets were asked for"});
+  if (length == 0 || length >= 0x7fffffff)
+    refuse_megatron({"a sequence length of ", length, " is not in [1, 2^31 - 2]"});
+  if (options.seed > 0xffffffff)
+    refuse_megatron({"seed ", options.seed, " is not in [0, 2^32), where numpy takes it from"});
+}
+
+// The object of this name.
+PENSTOCK_INLINE object_id megatron_object(storage_facts where, const std::string& name) {
+  const auto found = std::find(where.names.begin(), where.names.end(), name);
+  if (found == where.names.end())
+    throw error(errc::argument, "megatron_gpt: the storage does not name this file").in_file(name);
+  return static_cast<object_id>(found - where.names.begin());
+}
+
+// A whole npy file of integers of 4 or 8 bytes.
+class megatron_numbers {
+ public:
+  megatron_numbers(session_view session, object_id object)
+      : bytes_(session.range(object, 0, session.size(object))), header_(read_npy_header(bytes_)) {
+    wide_ = header_.item_size == 8;
+    header_ = whole_npy(bytes_, header_.kind == 'u' && !wide_ ? 'u' : 'i', wide_ ? 8 : 4);
+    if (header_.order == '>')
+      refuse_tokens({"the numbers are big-endian, as Megatron does not write them"}, 8);
+  }
+  [[nodiscard]] const extents& shape() const noexcept { return header_.shape; }
+  /// A negative number is one that no index has.
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+    const std::byte* const at = bytes_.view().data() + header_.data_offset;
+    return wide_ ? load_little<std::uint64_t>(at + to_size(8 * i))
+                 : load_little<std::uint32_t>(at + to_size(4 * i));
+  }
+  [[nodiscard]] std::uint64_t offset(std::uint64_t i) const noexcept {
+    return header_.data_offset + i * header_.item_size;
+  }
+  void need_shape(const extents& wanted) const {
+    if (!(shape() == wanted))
+      refuse_tokens({"the array has shape ", to_string(shape()), ", and ", to_string(wanted),
+                     " follows from the documents and the sequence length; the cache is of another sequence "
+                     "length, or of other files"},
+                    8);
+  }
+
+ private:
+  object_bytes bytes_;
+  npy_header header_;
+  bool wide_ = false;
+};
+
+PENSTOCK_INLINE void megatron_samples::read_cache(storage_facts where, session_view session) {
+  const auto look = [&](const char* which, auto&& use) {
+    const std::string name = text({options.cache, "-", which, "_index.npy"});
+    const object_id object = megatron_object(where, name);
+    reading_object(session, object, name, [&] { use(megatron_numbers(session, object)); });
+  };
+  const std::uint64_t all = firsts.size() - 1;
+  look("document", [&](const megatron_numbers& found) {
+    if (found.shape().rank() != 1 || found.shape()[0] > most_in_megatron_order)
+      refuse_tokens({"the array has shape ", to_string(found.shape()), " and not that of a document index"},
+                    8);
+    order.sequences.resize(to_size(found.shape()[0]));
+    for (std::size_t i = 0; i < order.sequences.size(); ++i) {
+      if (found[i] >= all)
+        refuse_tokens({"there is no document ", found[i], ", only ", all, "; the cache is of other files"},
+                      found.offset(i));
+      order.sequences[i] = static_cast<std::uint32_t>(found[i]);
+    }
+  });
+  order.starts = megatron_starts(firsts, order.sequences, tokens_of(firsts, order.sequences), length,
+                                 row.elements() != length);
+  look("sample", [&](const megatron_numbers& found) {
+    found.need_shape(extents(order.starts.size(), 2));
+    for (std::size_t i = 0; i < order.starts.size(); ++i)
+      if (const megatron_start want = order.starts[i];
+          found[2 * i] != want.place || found[2 * i + 1] != want.offset)
+        refuse_tokens({"sample ", i, " begins at (", found[2 * i], ", ", found[2 * i + 1], "), and (",
+                       want.place, ", ", want.offset,
+                       ") follows from the documents and the sequence length; the cache is of "
+                       "another sequence length, or of other files"},
+                      found.offset(2 * i));
+  });
+  look("shuffle", [&](const megatron_numbers& found) {
+    found.need_shape(extents(order.starts.size() - 1));
+    order.samples.resize(order.starts.size() - 1);
+    std::vector<bool> taken(order.samples.size());
+    for (std::size_t i = 0; i < order.samples.size(); ++i) {
+      if (found[i] >= taken.size() || taken[to_size(found[i])])
+        refuse_tokens({"sample ", found[i], " of ", taken.size(),
+                       found[i] < taken.size() ? " comes twice" : " is none"},
+                      found.offset(i));
+      taken[to_size(found[i])] = true;
+      order.samples[i] = static_cast<std::uint32_t>(found[i]);
+    }
+  });
+}
+
+PENSTOCK_INLINE void megatron_samples::read(storage_facts where, session_view session, token_type type) {
+  const std::string* bin = nullptr;
+  for (const std::string& name : where.names)
+    if (name.ends_with(".bin")) {
+      if (bin != nullptr)
+        refuse_megatron(
+            {"there are '", *bin, "' and '", name,
+             "', and one dataset is read; for several, write concat(a, b) | megatron_blend({...})"});
+      bin = &name;
+    }
+  if (bin == nullptr) refuse_megatron({"the storage names no .bin"});
+  const object_id object = megatron_object(where, *bin);
+  const std::string index_name = megatron_prefix(*bin) + ".idx";
+  const object_id index_object = megatron_object(where, index_name);
+  width = type.width;
+  row_bytes = row.elements() * width;
+  std::uint64_t mark = 0;
+  reading_object(session, index_object, index_name, [&] {
+    const object_bytes bytes = session.range(index_object, 0, session.size(index_object));
+    const megatron_index index(bytes);
+    firsts.reserve(to_size(index.sequences()) + 1);
+    tokens = index.read(
+        type, [](std::uint64_t, std::uint64_t) {},
+        [&](std::uint64_t first, std::uint64_t) { firsts.push_back(first); });
+    firsts.push_back(tokens);
+    mark = index.hash();
+  });
+  if (firsts.size() - 1 > 0x7fffffff)
+    refuse_megatron({firsts.size() - 1, " documents are more than Megatron can number"});
+  reading_object(session, object, *bin, [&] {
+    const object_version version = session.version(object);
+    if (tokens * width != version.size)
+      refuse_tokens({"the index says ", tokens, " tokens, which are ", tokens * width,
+                     " bytes, but the file has ", version.size, "; copy both again"},
+                    std::min(tokens * width, version.size));
+    versions = {version};
+  });
+  objects = {object};
+  if (options.cache.empty()) {
+    const auto [begin, end] = megatron_range(options, firsts.size() - 1);
+    order = make_megatron_order(firsts, begin, end, length, row.elements() != length, options);
+  } else {
+    read_cache(where, session);
+  }
+  if (order.samples.empty())
+    refuse_megatron({"the ", tokens_of(firsts, order.sequences),
+                     " tokens of these documents are less than the ", row.elements(), " of a sample"});
+  const std::uint64_t hash = hash_of_file(session, object, versions[0].size);
+  learn_ends(object, hash);
+  std::uint64_t content = penstock::fingerprint{}.add(hash, mark, length, order.samples.size()).value();
+  for (const std::vector<std::uint32_t>* one : {&order.sequences, &order.samples})
+    for (const std::uint32_t number : *one) content = mix64(content ^ number);
+  shards =
+      manifest({{*bin, versions[0].size, order.samples.size(), order.samples.size() * row_bytes, content}});
+}
+
+PENSTOCK_INLINE std::string megatron_samples::describe() const {
+  std::string what =
+      text({"megatron_gpt(", shards.shards()[0].name, "): ", order.samples.size(), " samples of ", length,
+            " + ", row.elements() - length, " tokens, of ", order.sequences.size(), " documents"});
+  if (!options.cache.empty()) return text({what, ", as in ", options.cache});
+  append(what, {" in ", order.epochs, order.epochs == 1 ? " epoch" : " epochs", ", seed ", options.seed});
+  constexpr std::string_view parts[] = {"train", "valid", "test"};
+  if (!options.split.empty())
+    append(what, {", ", parts[static_cast<std::size_t>(options.part)], " of ", options.split});
+  return what;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/megatron_gpt.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The samples of a GPTDataset, for `record_files`.
+template <class T, class Window>
+struct megatron_gpt_layout {
+  static constexpr std::string_view source_name = "megatron_gpt";
+
+  struct files : megatron_samples {
+    files(const megatron_gpt_layout& chosen, storage_facts where, session_view session)
+        : megatron_samples(chosen.window.length, chosen.window.targets, chosen.options) {
+      if (chosen.window.stride != 0 || chosen.window.within_documents)
+        throw error(errc::argument,
+                    "megatron_gpt: samples follow one another and cross documents, as in Megatron; leave out "
+                    "stride and within_documents");
+      read(where, session, token_type::of<T>());
+    }
+  };
+  template <class Session>
+  using opened = token_rows<Window, files, megatron_rows<files, T, token_shape<Window>, Session>>;
+
+  Window window;
+  megatron_gpt_options options;
+};
+
+/// The files of a dataset, and those of the cache.
+[[nodiscard]] inline mapped_file megatron_gpt_files(std::string_view prefix, const std::string& cache) {
+  const std::string name = megatron_prefix(prefix);
+  std::vector<std::string> names{name + ".bin", name + ".idx"};
+  if (!cache.empty())
+    for (const char* const which : {"document", "sample", "shuffle"})
+      names.push_back(text({cache, "-", which, "_index.npy"}));
+  return mapped_file(std::move(names));
+}
+
+}  // namespace detail
+
+/// The source that `megatron_gpt` makes.
+template <token_value T, class Window, storage Storage>
+class megatron_gpt_source : public record_files<detail::megatron_gpt_layout<T, Window>, Storage,
+                                                megatron_gpt_source<T, Window, Storage>> {
+  static_assert(detail::is_token_window<Window>,
+                "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
+
+ public:
+  megatron_gpt_source(Storage where, Window window, megatron_gpt_options options)
+      : megatron_gpt_source::record_files({window, std::move(options)}, std::move(where)) {}
+
+  /// The number of tokens in the file.
+  [[nodiscard]] std::uint64_t tokens() const noexcept { return this->known().tokens; }
+  /// How often the order goes through the documents; 1 if it comes from a cache.
+  [[nodiscard]] std::uint64_t epochs() const noexcept { return this->known().order.epochs; }
+};
+
+/// The samples of Megatron's `GPTDataset`, number for number and token for token, so that a run that began in
+/// Megatron goes on here: sample k is `dataset[k]` there.
+///
+///     auto train = megatron_gpt<std::uint16_t>(
+///         "openwebtext_text_document", token_window<1024>{},
+///         {.samples = 10'000 * 64, .seed = 1234, .split = "969,30,1", .part = megatron_part::train});
+///     auto rest = train | skip(2'500 * 64) | shard(0, 8) | batch(8);  // after 2,500 steps of 8 ranks
+///
+/// In: the prefix of a pair of `PREFIX.bin` and `PREFIX.idx`, or a storage that names both files and those of
+/// the cache; windows of Megatron's `sequence_length`, with `targets` 1 for `add_extra_token_to_sequence`,
+/// which is its default, or 0; what Megatron was told, see `megatron_gpt_options`. With `.cache` the order is
+/// read from the three files that Megatron has written beside the dataset or in `--data-cache-path`, and
+/// is compared with the documents.
+/// Out: an array expression of `length + targets` tokens. A sample is made of pieces of one document or of
+/// several, which are in random order, and each is written into its slot. Labels are the tokens shifted by
+/// one. With `with_document_ids{token_window<1024>{}}` there are the numbers of pieces beside the tokens.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. All epochs that Megatron went
+/// through are one epoch here, and it needs no `shuffle`. Followed by `shard(rank, n) | batch(b)`, a rank
+/// gets the micro-batches of Megatron's `MegatronPretrainingSampler` (`--dataloader-type single`) of n
+/// data-parallel ranks.
+/// Keeps: 8 bytes for each document, 4 for each of an epoch, and 12 for each sample; Megatron maps the last
+/// two from its cache. Cost per sample: one copy or one read for each piece; no allocation. Making the plan
+/// costs two shuffles.
+/// For blends of several datasets see `megatron_blend`. Not there: the last sample of a validation set that
+/// Megatron fills up where `drop_last_partial_validation_sequence` is false.
+/// Threads: any number at once.
+/// Throws `errc::argument` for a split that is none, a part without documents, another window, or files that
+/// the storage does not name; `errc::format`, with file and offset, as `megatron_tokens` does, and for a
+/// cache that is not of these files and this sequence length; `errc::io`, also for a file that was changed
+/// after the plan was made.
+/// Source: Megatron-LM, megatron/core/datasets/gpt_dataset.py and helpers.cpp, of megatron-core 0.16.1.
+template <token_value T, storage Storage, class Window>
+[[nodiscard]] megatron_gpt_source<T, Window, Storage> megatron_gpt(Storage where, Window window,
+                                                                   megatron_gpt_options options = {}) {
+  return {std::move(where), window, std::move(options)};
+}
+template <token_value T, class Window>
+[[nodiscard]] megatron_gpt_source<T, Window, mapped_file> megatron_gpt(std::string_view prefix, Window window,
+                                                                       megatron_gpt_options options = {}) {
+  mapped_file where = detail::megatron_gpt_files(prefix, options.cache);
+  return megatron_gpt<T>(std::move(where), window, std::move(options));
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/mix.hpp
@@ -70478,7 +71572,7 @@ struct pack_stage {
   /// The cut of a plan that has these orders and stages.
   template <class Orders, class Stages>
   [[nodiscard]] auto cut_of(const Orders& orders, const Stages& stages, const cut_input& in) const {
-    length.check(in);
+    length.check(in, stage_name);
     packed_facts facts{capacity, options, {}, length.where()};
     stages.apply([&](const auto&... each) { (take(facts, each, in), ...); });
     return packed_cut<Orders, detail::costs<Length>>(orders, length, std::move(facts), in);

@@ -9,6 +9,7 @@
 #include "support/test_data.hpp"
 
 #include <penstock/core/destination.hpp>
+#include <penstock/core/document_rows.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/stage/batch.hpp>
@@ -307,6 +308,119 @@ TEST_CASE("source/tokens: rows land in batches, in a shuffled order and with any
   CHECK(shuffled != in_order);
 }
 
+TEST_CASE("source/tokens: windows have the numbers of their documents, from Megatron's index") {
+  using namespace tokens_test;
+  const penstock_test::temp_dir dir;
+  // documents of 3 + 2, 0, 1 and 10 tokens, and in the second file of 4 and 9
+  write(dir / "a.bin", counting(0, 16));
+  write(dir / "a.idx", megatron({{3, 2}, {}, {1}, {10}}));
+  write(dir / "b.bin", counting(100, 13));
+  write(dir / "b.idx", megatron({{4}, {9}}));
+  const std::string pattern = (dir / "{a,b}").string();
+  using ids = std::vector<std::int32_t>;
+  const auto source = ps::megatron_tokens<token>(pattern, ps::with_document_ids{ps::token_window<4>{}});
+  const auto loader = source | ps::batch(6);
+  auto run = loader.open();
+  auto b = run.next();
+  REQUIRE(b);
+  const auto numbers = get<"document_ids">(*b);
+  const auto tokens = get<"tokens">(*b);
+  CHECK(numbers.shape() == ps::extents(6, 5));
+  CHECK(ids(numbers.flat().begin(), numbers.flat().end()) == ids{0, 0, 0, 0, 0, /**/ 0, 1, 2, 2, 2,
+                                                                 0, 0, 0, 0, 0, /**/ 0, 0, 0, 0, 1,
+                                                                 0, 0, 0, 0, 0, /**/ 0, 0, 0, 0, 0});
+  CHECK(tokens(1, 0) == 4);
+  CHECK(tokens(3, 0) == 100);
+  const ps::window_documents documents = ps::document_rows_of(numbers);
+  CHECK(documents.cu_seqlens() == ids{0, 4, 5, 6, 8, 12, 16, 20, 24});
+  const auto labels = documents.labels(tokens);
+  CHECK(std::vector<std::int64_t>(labels.begin(), labels.begin() + 8) ==
+        std::vector<std::int64_t>{1, 2, 3, 4, -100, -100, 7, 8});
+  CHECK(labels[3 * 4 + 3] == -100);  // the fourth window's last input ends a document
+  CHECK(labels[4 * 4 + 3] == 108);
+
+  // any lengths, against the definition
+  ps::rng random(3, 9, 4);
+  for (int round = 0; round < 40; ++round) {
+    CAPTURE(round);
+    std::vector<std::vector<std::uint32_t>> lengths(random.below(9) + 1);
+    std::vector<std::int32_t> owner;
+    for (std::size_t d = 0; d < lengths.size(); ++d) {
+      for (auto n = random.below(3); n != 0; --n) {
+        lengths[d].push_back(static_cast<std::uint32_t>(random.below(12)));
+        owner.insert(owner.end(), lengths[d].back(), static_cast<std::int32_t>(d));
+      }
+    }
+    const bool within = round % 2 == 0;
+    ps::memory_files memory;
+    memory.add("x.bin", counting(0, owner.size())).add("x.idx", megatron(lengths));
+    const auto made = [&] {
+      return ps::megatron_tokens<token>(
+          memory, ps::with_document_ids{windows{1 + static_cast<std::uint64_t>(round) % 6, 1, 2, within}});
+    };
+    if (!caught([&] { static_cast<void>(made()); }).line.empty()) continue;  // all are too short
+    const auto some = made();
+    const auto reader = some.connect();
+    decltype(some)::reader::worker worker;
+    for (std::uint64_t i = 0; i < some.size(); ++i)
+      reader.evaluate({0, i}, worker, [&](const auto& window) {
+        const auto at = get<"tokens">(window).finish();
+        const auto got = get<"document_ids">(window).finish();
+        REQUIRE(got.size() == at.size());
+        std::int32_t number = 0;
+        for (std::size_t k = 0; k < got.size(); ++k) {
+          if (k != 0 && owner[at.data()[k]] != owner[at.data()[k - 1]]) ++number;
+          REQUIRE(got.data()[k] == number);
+        }
+        if (within) REQUIRE(number == 0);
+      });
+  }
+  CHECK_THAT(caught([&] {
+               static_cast<void>(ps::raw_tokens<token>((dir / "a.bin").string(),
+                                                       ps::with_document_ids{ps::token_window<4>{}}));
+             }).line,
+             contains("document_rows(tokens, eot)"));
+}
+
+TEST_CASE("source/tokens: a batch's documents are found by the token that ends each") {
+  using namespace tokens_test;
+  byte_vector tokens;
+  // documents of 1 to 7 tokens, of which the last is 0
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    for (std::uint64_t i = 1; i < n % 7 + 1; ++i) put<token>(tokens, 100 * n + i);
+    put<token>(tokens, 0);
+  }
+  const auto count = static_cast<std::uint32_t>(tokens.size() / 2);
+  ps::memory_files raw, with_header;
+  raw.add("x", tokens);
+  with_header.add("x", llmc(tokens, count));
+  const auto look_at = [](const auto& source) {
+    std::uint64_t rows = 0;
+    auto run = (source | ps::shuffle(ps::seed(3)) | ps::batch(7)).open();
+    for (auto epoch : run.epochs(1))
+      for (auto&& b : epoch) {
+        const ps::window_documents found = ps::document_rows(b.values(), 0);
+        const auto labels = found.labels(b.values());
+        const auto positions = found.position_ids();
+        REQUIRE(found.row_count() == b.size());
+        REQUIRE(found.capacity() == 16);
+        for (std::size_t row = 0; row < b.size(); ++row, ++rows) {
+          std::int32_t position = 0;
+          for (std::size_t i = 0; i < 16; ++i) {
+            const token here = b.values()(row, i);
+            REQUIRE(positions[row * 16 + i] == position);
+            REQUIRE(labels[row * 16 + i] == (here == 0 ? -100 : std::int64_t{b.values()(row, i + 1)}));
+            position = here == 0 ? 0 : position + 1;
+          }
+        }
+      }
+    return rows;
+  };
+  const std::uint64_t rows = (count - 17) / 16 + 1;
+  CHECK(look_at(ps::raw_tokens<token>(raw, windows{.length = 16})) == rows);
+  CHECK(look_at(ps::llmc_tokens<token>(with_header, ps::token_window<16>{})) == rows);
+}
+
 TEST_CASE("source/tokens: evaluating allocates nothing, and views point into the mapping") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
@@ -357,6 +471,8 @@ TEST_CASE("source/tokens: false headers are errors that name file and offset") {
   CHECK_THAT(odd.line, contains("101 bytes") && contains("2-byte tokens") && contains("offset 100"));
   CHECK_THAT(refusal(good, nullptr, false).line, contains("llmc_tokens"));
   CHECK_THAT(refusal(megatron({{3, 5}}), nullptr, false).line, contains("megatron_tokens"));
+  CHECK_THAT(refusal(codec_test::to_vector(std::string_view("\x93NUMPY\1\0", 8)), nullptr, false).line,
+             contains("npy file") && contains("tofile"));
 }
 
 TEST_CASE("source/tokens: a false Megatron index is an error that names file and offset") {

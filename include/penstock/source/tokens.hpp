@@ -4,6 +4,7 @@
 #include <penstock/core/token_value.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/record_files.hpp>
+#include <penstock/source/rows/numbered_rows.hpp>
 #include <penstock/source/rows/row_source.hpp>
 #include <penstock/source/rows/token_files.hpp>
 #include <penstock/storage/file_names.hpp>
@@ -33,17 +34,43 @@ struct token_windows {
   bool within_documents = false;
 };
 
+/// Windows whose tokens have the numbers of their documents, which Megatron's index knows: samples are then
+/// records of "tokens" and "document_ids", an `std::int32_t` for each token, from 0 for the first document of
+/// the window. FlexAttention's block masks compare them, and `document_rows_of(get<"document_ids">(b))` has
+/// `cu_seqlens`, position ids and labels.
+///
+///     auto text = megatron_tokens<std::uint16_t>("openwebtext_text_document",
+///                                                with_document_ids{token_window<1024>{}});
+template <class Window>
+struct with_document_ids : Window {};
+template <class Window>
+with_document_ids(Window) -> with_document_ids<Window>;
+
 namespace detail {
 
 template <class W>
 inline constexpr bool is_token_window = std::same_as<W, token_windows>;
 template <std::uint64_t Length, std::uint64_t Targets>
 inline constexpr bool is_token_window<token_window<Length, Targets>> = true;
+template <class W>
+inline constexpr bool is_token_window<with_document_ids<W>> = is_token_window<W>;
+
+template <class W>
+inline constexpr bool has_document_ids = false;
+template <class W>
+inline constexpr bool has_document_ids<with_document_ids<W>> = true;
 
 template <class W>
 struct token_shape : row_shape<> {};
 template <std::uint64_t Length, std::uint64_t Targets>
 struct token_shape<token_window<Length, Targets>> : row_shape<Length + Targets> {};
+template <class W>
+struct token_shape<with_document_ids<W>> : token_shape<W> {};
+
+/// `Rows`, or with the numbers of documents.
+template <class Window, class Files, class Rows>
+using token_rows =
+    std::conditional_t<has_document_ids<Window>, numbered_rows<Files, token_shape<Window>, Rows>, Rows>;
 
 /// Windows of tokens, for `record_files`.
 template <class T, class Window>
@@ -53,13 +80,13 @@ struct token_layout {
   struct files : token_files {
     files(const token_layout& chosen, storage_facts where, session_view session)
         : token_files({chosen.window.length, chosen.window.targets, chosen.window.stride,
-                       chosen.window.within_documents},
+                       chosen.window.within_documents, has_document_ids<Window>},
                       chosen.format) {
       read(where, session, token_type::of<T>());
     }
   };
   template <class Session>
-  using opened = array_rows<files, T, token_shape<Window>, Session>;
+  using opened = token_rows<Window, files, array_rows<files, T, token_shape<Window>, Session>>;
 
   Window window;
   token_format format;
@@ -99,6 +126,7 @@ class token_source
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
 /// no views; no allocation. Making the plan reads the ends of each file.
 /// Threads: any number at once.
+/// Where documents end is not known; if a token ends each, `document_rows` finds them in a batch.
 /// Throws `errc::format`, with file and offset, for a file that is not a whole number of tokens or has a
 /// header; `errc::argument` if no file is as long as a window; `errc::io`, also for a file that was changed
 /// after the plan was made. For a file that shrinks while it is mapped see `mapped_file_options`.
@@ -137,7 +165,8 @@ template <token_value T, class Window>
 ///
 /// With `within_documents` no window crosses the end of a document, and documents shorter than a window are
 /// left out; this takes 16 bytes for each document that has a window, and a binary search among them. Without
-/// it documents are joined in file order. Making the plan reads each index once.
+/// it documents are joined in file order; `with_document_ids` tells where they end, for 8 bytes each. Making
+/// the plan reads each index once.
 /// Also throws `errc::format` for an index with another magic number, version or token type, one that does
 /// not match its own size or that of its tokens, and one whose sequences are not consecutive;
 /// `errc::argument` for a storage that names only one file of a pair.

@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/compat/detail/numpy_generator.hpp>
+#include <penstock/order/compat/detail/numpy_sum.hpp>
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
@@ -162,7 +163,7 @@ class mosaic_draw {
     std::vector<double> parts;
     for (std::size_t i = 0; i < streams.size(); ++i)
       parts.push_back(streams[i].proportion.value_or(static_cast<double>(samples_of(i))));
-    const double all = sum(parts);
+    const double all = numpy_sum(parts);
     if (!(all > 0)) refuse({"all proportions are 0"});
     std::uint64_t given = 0;
     for (const double part : parts) {
@@ -173,28 +174,6 @@ class mosaic_draw {
       refuse({"the proportions do not divide ", epoch_size, " samples; give numbers of similar size"});
     for (const std::uint64_t stream : numpy_generator(seed_).choice(streams.size(), epoch_size - given))
       ++choose_[static_cast<std::size_t>(stream)];
-  }
-
-  /// Adds the way numpy does: in eight partial sums, and in halves above 128 values. Another order of
-  /// additions could round to a different sample.
-  [[nodiscard]] static double sum(std::span<const double> values) {
-    if (values.size() < 8) {
-      double all = 0;
-      for (const double one : values) all += one;
-      return all;
-    }
-    if (values.size() > 128) {
-      const std::size_t half = values.size() / 2 / 8 * 8;
-      return sum(values.first(half)) + sum(values.subspan(half));
-    }
-    std::array<double, 8> sums{};
-    std::copy_n(values.begin(), 8, sums.begin());
-    std::size_t i = 8;
-    for (; i + 8 <= values.size(); i += 8)
-      for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
-    double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    for (; i < values.size(); ++i) all += values[i];
-    return all;
   }
 
   shared<const std::vector<std::uint64_t>> starts_;

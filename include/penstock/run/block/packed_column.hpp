@@ -123,8 +123,8 @@ class packed_column : public shapeless_column {
     detail::write_values(value, kept.get(), shape);
     return kept.get();
   }
-  void pad(std::size_t from, std::size_t to) {
-    if (from < to) std::fill(values() + from, values() + to, static_cast<T>(rows_->pad));
+  void pad(std::size_t first, std::size_t end) {
+    if (first < end) std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
   }
 
   slot_memory memory_;

@@ -5,6 +5,7 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/rows/megatron_index.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -15,26 +16,13 @@ namespace penstock::inline v0_1::detail {
 
 enum class token_format { raw, llmc, megatron, litdata };
 
-/// The number type of tokens.
-struct token_type {
-  std::size_t width;
-  bool is_signed;
-
-  template <std::integral T>
-  [[nodiscard]] static constexpr token_type of() noexcept {
-    return {sizeof(T), std::signed_integral<T>};
-  }
-  friend bool operator==(const token_type&, const token_type&) = default;
-};
-
 /// The windows to cut; see `token_windows`.
 struct window_layout {
   std::uint64_t length, targets, stride;
   bool within_documents;
+  bool numbered = false;  // whether windows have the numbers of their documents
 };
 
-/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
-[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
 /// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
 [[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
 
@@ -63,6 +51,11 @@ struct token_files : known_files {
   std::vector<std::uint64_t> first_windows;
   std::vector<std::uint64_t> first_tokens;
 
+  // only if documents are numbered: where each that is not empty begins in its file, and by shard, and at
+  // last, the first of them
+  std::vector<std::uint64_t> document_begins;
+  std::vector<std::size_t> first_documents;
+
   /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
 
@@ -81,6 +74,8 @@ struct token_files : known_files {
   [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
     return begins[at.shard] + number * width;
   }
+  /// The number of the document of each token of a window, from 0 for the first one.
+  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept;
   [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
     return std::endian::native != std::endian::little;
   }

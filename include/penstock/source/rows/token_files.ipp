@@ -34,12 +34,6 @@ PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
   return mark == llmc_narrow ? 2 : mark == llmc_wide ? 4 : 0;
 }
 
-PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
-  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
-                                  {8, true},  {0, false}, {0, false}, {2, false}};
-  return types[code < std::size(types) ? code : 0];
-}
-
 // The tokens within a file.
 struct token_range {
   std::uint64_t begin = 0;  // in bytes
@@ -47,10 +41,6 @@ struct token_range {
 };
 
 inline constexpr std::size_t llmc_header_bytes = 1024;
-
-[[noreturn]] PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
-  throw error(errc::format, what).at_offset(offset);
-}
 
 // The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
 // Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
@@ -92,6 +82,10 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token
   if (text_of(head).starts_with("MMIDIDX"))
     refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
                   0);
+  if (text_of(head).starts_with("\x93NUMPY"))
+    refuse_tokens({"the file begins with the header of an npy file, which is not tokens; write them with "
+                   "numpy's tofile"},
+                  0);
   // Any bytes are tokens, so that only texts in the place of files are refused.
   if (const std::string_view known = known_format(head);
       known.starts_with("a Git LFS") || known.starts_with("an HTML"))
@@ -126,92 +120,8 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
   return {begin, (size - begin) / type.width};
 }
 
-// The index of a Megatron dataset, checked as a whole.
-// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
-class megatron_index {
- public:
-  // `bytes` is the whole index, which must outlive this.
-  explicit megatron_index(bytes_view bytes) : bytes_(bytes) {
-    if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
-    const auto version = number(9);
-    if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
-    code_ = std::to_integer<unsigned>(bytes[17]);
-    sequences_ = number(18);
-    bounds_ = number(26);
-    const std::uint64_t room = bytes.size() - head;
-    // divide rather than multiply: products of false lengths could wrap around
-    const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
-    const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
-    if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
-      refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
-                     " bounds of documents, which does not match its size of ", bytes.size(),
-                     " bytes; copy it again if it was cut"},
-                    18);
-  }
-
-  // Compares the index with the type asked for, and calls `document(first token, tokens)` for each document.
-  // Returns the number of tokens.
-  template <class Document>
-  [[nodiscard]] std::uint64_t read(token_type type, Document&& document) const {
-    // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
-    // way round.
-    if (const token_type stored = megatron_type(code_);
-        stored.width != type.width || (type.is_signed && !stored.is_signed))
-      refuse_tokens({"the Megatron dataset holds tokens of type ", type_name(code_),
-                     ", and another type was asked for"},
-                    17);
-    if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-      refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
-                    bounds_at());
-    std::uint64_t tokens = 0, begin = 0, next = 1;
-    const auto close = [&](std::uint64_t sequence) {
-      for (; next < bounds_ && bound(next) == sequence; ++next) {
-        document(begin, tokens - begin);
-        begin = tokens;
-      }
-    };
-    close(0);
-    for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
-      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
-      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
-        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
-      tokens += length;
-      close(i + 1);
-    }
-    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
-    return tokens;
-  }
-
-  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
-
- private:
-  static constexpr std::size_t head = 34;
-
-  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
-    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
-  }
-  [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
-  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
-  static std::string_view type_name(unsigned code) noexcept {
-    return enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
-                     code);
-  }
-
-  bytes_view bytes_;
-  unsigned code_ = 0;
-  std::uint64_t sequences_ = 0;
-  std::uint64_t bounds_ = 0;
-};
-
 PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
   return enum_name({"raw", "llmc", "megatron", "litdata"}, format);
-}
-
-PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
-  if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
-  return std::string(name);
 }
 
 PENSTOCK_INLINE std::vector<std::string> megatron_names(std::string_view pattern) {
@@ -240,7 +150,29 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
     throw error(errc::argument, {token_format_name(format),
                                  "_tokens: these files do not say where documents end, so windows "
                                  "cannot stay within them; Megatron's index does"});
+  if (window.numbered && format != token_format::megatron)
+    throw error(errc::argument,
+                {token_format_name(format),
+                 "_tokens: these files do not say where documents end, so with_document_ids cannot; where a "
+                 "token ends each, document_rows(tokens, eot) finds them in a batch"});
   row = extents(window.length + window.targets);
+}
+
+PENSTOCK_INLINE void token_files::number_documents(const manifest::place& at,
+                                                   std::int32_t* to) const noexcept {
+  std::size_t document = 0;
+  const std::uint64_t first = number(at, document);
+  const auto begin = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard]);
+  const auto end = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard + 1]);
+  auto next = std::upper_bound(begin, end, first);
+  std::int32_t id = 0;
+  for (std::uint64_t i = 0; i < row.elements(); ++i) {
+    if (next != end && *next == first + i) {
+      ++next;
+      ++id;
+    }
+    to[i] = id;
+  }
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
@@ -262,6 +194,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     const std::uint64_t before = all;
     token_range range;
     std::uint64_t index_hash = 0;
+    if (window.numbered) first_documents.push_back(document_begins.size());
     if (format == token_format::megatron) {
       const auto found = indexes.find(megatron_prefix(names[object]));
       if (found == indexes.end())
@@ -270,14 +203,18 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
       in_file(names[found->second], [&] {
         const megatron_index index(bytes);
-        range.count = index.read(type, [&](std::uint64_t first, std::uint64_t count) {
-          longest = std::max(longest, count);
-          const std::uint64_t windows = windows_in(count, span, window.stride);
-          if (!window.within_documents || windows == 0) return;
-          first_windows.push_back(all);
-          first_tokens.push_back(first);
-          all += windows;
-        });
+        range.count = index.read(
+            type,
+            [&](std::uint64_t first, std::uint64_t count) {
+              longest = std::max(longest, count);
+              if (window.numbered && count != 0) document_begins.push_back(first);
+              const std::uint64_t windows = windows_in(count, span, window.stride);
+              if (!window.within_documents || windows == 0) return;
+              first_windows.push_back(all);
+              first_tokens.push_back(first);
+              all += windows;
+            },
+            [](std::uint64_t, std::uint64_t) {});
         index_hash = index.hash();
       });
     }
@@ -315,6 +252,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
                  " has the ", span, " tokens of a window; the longest has ", longest})
         .in_file(objects.empty() ? "" : names[objects.front()]);
   first_windows.push_back(all);
+  if (window.numbered) first_documents.push_back(document_begins.size());
   shards = manifest(std::move(entries));
 }
 

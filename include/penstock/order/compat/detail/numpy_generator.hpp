@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/numpy_random_state.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/wide.hpp>
 
@@ -73,17 +74,6 @@ class numpy_generator {
   /// A number in [0, 1).
   [[nodiscard]] double next_double() noexcept { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
-  /// A number in [0, most], drawn by masking, as `shuffle` and `permutation` do.
-  [[nodiscard]] std::uint64_t masked(std::uint64_t maximum) noexcept {
-    if (maximum == 0) return 0;
-    std::uint64_t mask = maximum;
-    for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
-    while (true) {
-      const std::uint64_t drawn = (maximum > 0xffffffffu ? next64() : next32()) & mask;
-      if (drawn <= maximum) return drawn;
-    }
-  }
-
   /// `integers(low, high)`: a number in [low, high), by Lemire's multiplication; high - low must be below
   /// 2^32.
   [[nodiscard]] std::uint64_t integer(std::uint64_t low, std::uint64_t high) noexcept {
@@ -98,11 +88,7 @@ class numpy_generator {
   }
 
   /// `shuffle` of the `count` elements that start at `first`.
-  void shuffle(auto first, std::uint64_t count) noexcept {
-    using distance = decltype(first - first);
-    for (std::uint64_t i = count; i-- > 1;)
-      std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
-  }
+  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
 
   /// `choice(from, count, replace=False)`: `count` different numbers below `from`, count <= from < 2^32.
   [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
