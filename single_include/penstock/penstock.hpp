@@ -17864,11 +17864,11 @@ class aspect_buckets {
   }
   /// The size that an image of this size gets.
   [[nodiscard]] const image_size& size_for(const image_size& image) const {
-    return sizes_[static_cast<std::size_t>(bucket_of(image))];
+    return sizes_[detail::to_size(bucket_of(image))];
   }
   /// The pixels of a bucket's images.
   [[nodiscard]] std::uint64_t length(std::uint64_t bucket) const noexcept {
-    const image_size& size = sizes_[static_cast<std::size_t>(bucket)];
+    const image_size& size = sizes_[detail::to_size(bucket)];
     return std::uint64_t{size.width} * size.height;
   }
 
