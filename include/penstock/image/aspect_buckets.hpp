@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/image/crop.hpp>
 #include <penstock/image/resize.hpp>
 
