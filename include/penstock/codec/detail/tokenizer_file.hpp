@@ -394,8 +394,9 @@ class tokenizer_json {
       std::uint64_t rank = 0;
       const std::string_view digits = line.substr(std::min(space + 1, line.size()));
       for (const char digit : digits)
-        rank =
-            digit < '0' || digit > '9' || rank >= most_tokens ? most_tokens : 10 * rank + (digit - '0' + 0u);
+        rank = digit < '0' || digit > '9' || rank >= most_tokens
+                   ? most_tokens
+                   : 10 * rank + static_cast<std::uint64_t>(digit - '0');
       if (!from_base64(line.substr(0, space), bytes) || bytes.empty() || digits.empty() ||
           rank >= most_tokens)
         refuse("a line of ranks is not a token in base64 and its rank; is this a file of tiktoken?");
