@@ -77,13 +77,13 @@ class spm_as {
                                    ", which std::uint16_t cannot hold; write spm instead of "
                                    "spm_as<std::uint16_t>"})
           .in_file(path);
-    for (const auto& [wanted, id, name] : {std::tuple(options.add_bos, made->bos_id(), "<s>"),
-                                           std::tuple(options.add_eos, made->eos_id(), "</s>")})
-      if (wanted && id < 0)
-        throw error(errc::argument, {"the model has no token ", name, " that could be added"}).in_file(path);
     spm_as all;
     all.options = options;
     all.model_ = std::move(made);
+    detail::in_file(path, [&] {
+      if (options.add_bos) static_cast<void>(all.mark(all.model_->bos_id(), "<s>"));
+      if (options.add_eos) static_cast<void>(all.mark(all.model_->eos_id(), "</s>"));
+    });
     return all;
   }
 
@@ -96,9 +96,9 @@ class spm_as {
                       size = s.ids.size() + before + (options.add_eos ? 1 : 0);
     s.tokens.resize_for_overwrite(size * sizeof(Token));
     auto* const into = reinterpret_cast<Token*>(s.tokens.data());
-    if (options.add_bos) into[0] = static_cast<Token>(model_->bos_id());
+    if (options.add_bos) into[0] = mark(model_->bos_id(), "<s>");
     for (std::size_t i = 0; i < s.ids.size(); ++i) into[before + i] = static_cast<Token>(s.ids[i]);
-    if (options.add_eos) into[size - 1] = static_cast<Token>(model_->eos_id());
+    if (options.add_eos) into[size - 1] = mark(model_->eos_id(), "</s>");
     return {into, size};
   }
 
@@ -140,6 +140,10 @@ class spm_as {
  private:
   [[nodiscard]] bool has(Token id) const {
     return std::cmp_greater_equal(id, 0) && std::cmp_less(id, vocab_size());
+  }
+  [[nodiscard]] static Token mark(int id, std::string_view name) {
+    if (id < 0) throw error(errc::argument, {"the model has no token ", name, " that could be added"});
+    return static_cast<Token>(id);
   }
   void check_model() const {
     if (!model_)

@@ -120,7 +120,12 @@ class tokenizer_json {
     reader.pre_tokenizer(member(all, "pre_tokenizer"), "pre_tokenizer");
     if (!reader.byte_level_) refuse_feature("pre_tokenizer", "without ByteLevel");
     reader.added(member(all, "added_tokens"));
-    if (around) reader.post_processor(member(all, "post_processor"), "post_processor");
+    try {
+      reader.post_processor(member(all, "post_processor"), "post_processor");
+    } catch (const error& e) {
+      if (around) throw;
+      reader.made_.not_around = e.message();
+    }
     return std::move(reader.made_);
   }
 
