@@ -61,10 +61,10 @@ struct bpe_options {
 /// asked unless `add_special_tokens` is true; truncation and padding never are.
 /// Characters have the properties of the Unicode version that PCRE2 was built with (14 for PCRE2 10.42):
 /// characters that are newer are no letters to it.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: about 80 ns for each word, half of them PCRE2's (48
-/// MB of English and code a second, bench row 44); without the memory of words, up to 120. A word of n bytes
-/// takes n log n. No allocation once the scratch has grown. Thread-safe: copies share the vocabulary, of some
-/// 30 bytes a token and 27 to 54 a merge.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 80 ns for each word, half of them PCRE2's;
+/// without the memory of words, up to 120 (English and code, row 44 of bench). A word of n bytes takes
+/// n log n. No allocation once the scratch has grown. Thread-safe: copies share the vocabulary, of some 30
+/// bytes a token and 27 to 54 a merge.
 /// Throws `errc::format` with the offset for what is no UTF-8, and for special tokens with
 /// `special_tokens::refuse`; `errc::limit` for a text of more than 2 GiB, and where the file's pattern
 /// backtracks without end.
