@@ -25,6 +25,7 @@
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/row_packer.hpp>
 #include <penstock/order/sample_list.hpp>
+#include <penstock/order/schedule.hpp>
 #include <penstock/order/sequential.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>

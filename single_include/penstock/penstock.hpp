@@ -39418,14 +39418,55 @@ struct cost_rule {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/schedule.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A number, or one that changes as a run goes on: a function of `position`, {epoch, step}, as of the lengths
+/// of a curriculum. Options take it where they would take a number.
+///
+/// The function is called when const, from any thread, once for what it decides; it must give the same number
+/// for the same position. States and fingerprints do not know what it computes.
+///
+///     const schedule longer([](position at) { return at.epoch < 2 ? 1024u : 4096u; });
+class schedule {
+ public:
+  constexpr schedule() noexcept = default;
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  constexpr schedule(T number) noexcept  // NOLINT(google-explicit-constructor): as a number
+      : fixed_(static_cast<std::uint64_t>(number)) {}
+  template <std::invocable<position> F>
+  schedule(F function)  // NOLINT(google-explicit-constructor)
+      : at_([](const void* f, position step) {
+          return static_cast<std::uint64_t>((*static_cast<const F*>(f))(step));
+        }),
+        function_(std::shared_ptr<const F>(new const F(std::move(function)))) {}
+
+  [[nodiscard]] bool changes() const noexcept { return at_ != nullptr; }
+  /// The number, if it does not change; otherwise 0.
+  [[nodiscard]] std::uint64_t fixed() const noexcept { return fixed_; }
+  [[nodiscard]] std::uint64_t operator()(position step) const {
+    return at_ == nullptr ? fixed_ : at_(function_.get(), step);
+  }
+
+ private:
+  std::uint64_t fixed_ = 0;
+  std::uint64_t (*at_)(const void*, position) = nullptr;
+  std::shared_ptr<const void> function_;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/bucket_cut.hpp
 
 namespace penstock::inline v0_1 {
 
 /// What a batch of `bucket_by` holds at most; give one of the first two, or both.
 struct bucket_options {
-  /// Tokens with padding: the number of samples times the longest. 0: no limit.
-  std::uint64_t max_tokens = 0;
+  /// Tokens with padding: the number of samples times the longest. 0: no limit. A function of `position` is
+  /// asked once for each epoch.
+  schedule max_tokens = 0;
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
   /// With q other than 0, a sample of n tokens counts as n + n * n / q, because attention costs more for long
@@ -39444,6 +39485,9 @@ struct bucket_limits {
   bucket_options given;
   std::uint64_t multiple = 1;  ///< lengths are rounded up to one of it
   std::uint64_t ranks = 1;     ///< among which a step is divided evenly; 1 if the limits are over all of them
+
+  /// Those of an epoch, which do not change.
+  [[nodiscard]] bucket_limits in(std::uint64_t epoch) const;
 
   /// What a sample of this length counts as, the most there is if that is absurd.
   [[nodiscard]] std::uint64_t tokens(std::uint64_t length) const noexcept;
@@ -39591,7 +39635,7 @@ class bucket_cut {
   /// Throws `pass_stopped` if `stop` becomes true while it passes over the epoch.
   [[nodiscard]] bucketed_steps bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
     return {tables_.get({epoch, limits_.ranks}, [&] { return filled(epoch, stop); }),
-            limits_,
+            limits_.in(epoch),
             global_,
             world_,
             rank_,
@@ -39610,9 +39654,10 @@ class bucket_cut {
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
     double sum = 0, seen = 0;
     typename Orders::binding bound;
+    const detail::bucket_limits limits = limits_.in(0);
     for (std::uint64_t i = 0; i < n && seen < looks; i += each) {
       orders_.rebind(bound, 0, i, i + 1);
-      const std::uint64_t room = limits_.room(limits_.tokens(keys_.length(key_of(bound(i).index, {0, i}))));
+      const std::uint64_t room = limits.room(limits.tokens(keys_.length(key_of(bound(i).index, {0, i}))));
       sum += static_cast<double>(std::min(n, room)) / static_cast<double>(limits_.ranks);
       seen += 1;
     }
@@ -39647,7 +39692,7 @@ class bucket_cut {
                                             const std::atomic<bool>* stop) const {
     constexpr std::uint64_t piece = 1024;
     const std::uint64_t n = orders_.size();
-    detail::bucket_filler steps(limits_, n, table.buckets());
+    detail::bucket_filler steps(limits_.in(epoch), n, table.buckets());
     typename Orders::binding bound;
     std::uint64_t lengths[piece];
     for (std::uint64_t first = 0; first < n; first += piece) {
@@ -39884,17 +39929,26 @@ PENSTOCK_INLINE std::uint64_t bucket_limits::tokens(std::uint64_t length) const 
 PENSTOCK_INLINE std::uint64_t bucket_limits::room(std::uint64_t tokens) const noexcept {
   std::uint64_t each = 0xffffffffu;
   if (given.max_samples != 0) each = std::min(each, given.max_samples);
-  if (given.max_tokens != 0 && tokens != 0) each = std::min(each, given.max_tokens / tokens);
+  const std::uint64_t max_tokens = given.max_tokens.fixed();
+  if (max_tokens != 0 && tokens != 0) each = std::min(each, max_tokens / tokens);
   return each * ranks;
+}
+
+PENSTOCK_INLINE bucket_limits bucket_limits::in(std::uint64_t epoch) const {
+  if (!given.max_tokens.changes()) return *this;
+  bucket_limits made = *this;
+  made.given.max_tokens = given.max_tokens({epoch, 0});
+  made.check(0);
+  return made;
 }
 
 PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
   const auto refuse = [](std::initializer_list<piece> why) {
     throw error(errc::argument, why).in_stage("bucket_by");
   };
-  if ((given.max_tokens | given.max_samples) == 0)
+  if (!given.max_tokens.changes() && (given.max_tokens.fixed() | given.max_samples) == 0)
     refuse({"bucket_by has no limit for its batches; give it max_tokens or max_samples"});
-  for (const std::uint64_t limit : {given.max_tokens, given.max_samples})
+  for (const std::uint64_t limit : {given.max_tokens.fixed(), given.max_samples})
     if (limit >> 63 != 0)
       refuse({"a limit of bucket_by is negative or absurd: ", limit,
               " as an unsigned number; it is below 2^63"});
@@ -39992,9 +40046,9 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
-               limits_.given.max_tokens, " at most; raise max_tokens, or leave the sample out with subset"})
+  throw error(errc::argument, {"sample ", found.sample, " counts as ", found.cost,
+                               " tokens, but a batch of bucket_by holds ", limits_.given.max_tokens.fixed(),
+                               " at most; raise max_tokens, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }
@@ -40154,15 +40208,16 @@ struct bucket_rule {
     const auto limit = [&](std::string_view name, std::uint64_t number) {
       if (number != 0) words += detail::text({", ", name, " ", number});
     };
-    limit("max_tokens", options.max_tokens);
+    limit("max_tokens", options.max_tokens.fixed());
+    if (options.max_tokens.changes()) words += ", max_tokens by epoch";
     limit("max_samples", options.max_samples);
     limit("quadratic", options.quadratic);
     limit("padding to multiples of", multiple == 1 ? 0 : multiple);
     return words + detail::text({", tail ", to_string(at_end), ")"});
   }
   void fingerprint(auto& h) const {
-    h.add("buckets", at_end, global, multiple, options.max_tokens, options.max_samples, options.quadratic,
-          options.window, options.seed.has_value(), options.seed.value_or(0));
+    h.add("buckets", at_end, global, multiple, options.max_tokens.fixed(), options.max_samples,
+          options.quadratic, options.window, options.seed.has_value(), options.seed.value_or(0));
     keys.fingerprint(h);
   }
 };
@@ -43466,22 +43521,6 @@ struct pack_options {
   std::int64_t pad = 0;
 };
 
-namespace detail {
-
-/// The length of a row, which may change as a run goes on.
-struct row_length {
-  std::uint64_t fixed = 0;
-  std::uint64_t (*at)(const void*, position) = nullptr;  // null: fixed
-  std::shared_ptr<const void> function;
-
-  [[nodiscard]] bool changes() const noexcept { return at != nullptr; }
-  [[nodiscard]] std::uint64_t operator()(position step) const {
-    return at == nullptr ? fixed : at(function.get(), step);
-  }
-};
-
-}  // namespace detail
-
 /// The rows of a step, and how ranks divide them.
 struct row_batches {
   std::uint64_t size = 1;
@@ -43496,7 +43535,7 @@ struct row_batches {
 
 /// What a plan tells its `packed_cut`.
 struct packed_facts {
-  detail::row_length capacity;
+  schedule capacity;
   pack_options options;
   row_batches rows;
   std::string lengths;                  ///< names the lengths of samples, for errors
@@ -43760,7 +43799,7 @@ PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts 
   if (from_.positions >> 40 != 0)
     refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
             " positions; write repeat(n) or take(n) before it"});
-  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
+  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed());
 }
 
 PENSTOCK_INLINE packed_windows::~packed_windows() = default;
@@ -71556,7 +71595,7 @@ struct pack_stage {
   static constexpr std::string_view stage_name = "pack";
 
   detail::costs<Length> length;
-  detail::row_length capacity;
+  schedule capacity;
   pack_options options;
 
   /// Whether a field's values are put into rows; void: of samples without names.
@@ -71580,12 +71619,13 @@ struct pack_stage {
   [[nodiscard]] std::string describe() const {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
-    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed});
+    all +=
+        capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
     return all + detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
                                to_string(options.overlong), ")"});
   }
   void fingerprint(auto& h) const {
-    h.add("pack", capacity.fixed, options.how, options.overlong, options.window, options.align,
+    h.add("pack", capacity.fixed(), options.how, options.overlong, options.window, options.align,
           options.max_samples);
     length.fingerprint(h);
   }
@@ -71632,25 +71672,6 @@ struct pack_stage {
     }
   }
 };
-
-namespace detail {
-
-template <class Capacity>
-row_length row_length_of(Capacity&& capacity) {
-  using given = std::remove_cvref_t<Capacity>;
-  if constexpr (std::invocable<const given&, position>) {
-    row_length made;
-    made.function = std::shared_ptr<const given>(new const given(std::forward<Capacity>(capacity)));
-    made.at = [](const void* f, position step) -> std::uint64_t {
-      return (*static_cast<const given*>(f))(step);
-    };
-    return made;
-  } else {
-    return {any_count(capacity).of("pack"), nullptr, nullptr};
-  }
-}
-
-}  // namespace detail
 
 /// Puts several samples into each row of a batch: sequences one after another, up to `capacity` tokens, so
 /// that little of a row is padding. `pack<"tokens">(length, capacity, options) | batch(n)`.
@@ -71700,8 +71721,7 @@ template <fixed_string... Names, class Length, class Capacity>
       "std::uint64_t, or values for every sample, and gives an unsigned number");
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
-  return pack_stage<Length, name_of<Names>...>{
-      {std::move(length)}, detail::row_length_of(std::move(capacity)), options};
+  return pack_stage<Length, name_of<Names>...>{{std::move(length)}, std::move(capacity), options};
 }
 
 }  // namespace penstock::inline v0_1

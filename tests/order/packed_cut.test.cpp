@@ -39,7 +39,7 @@ drawn_plan draw(ps::rng& random) {
   o.align = random.chance(0.5) ? 1 : 1 + random.below(8);
   o.max_samples = random.chance(0.3) ? 1 + random.below(6) : 0;
   const std::uint64_t capacity = o.align * (1 + random.below(60));
-  p.facts.capacity.fixed = capacity;
+  p.facts.capacity = capacity;
   p.facts.rows = {.size = 1 + random.below(24), .global = true};
   if (random.chance(0.3)) p.facts.rows.dealt_by = ps::work_weights{1, 1};
   for (std::uint64_t i = 0; i < p.samples; ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("any plan has every sample once, in the same rows on any number of ran
   const std::uint64_t plans = penstock_test::long_tests() ? 1000 : 120;
   for (std::uint64_t number = 0; number < plans; ++number) {
     const drawn_plan p = draw(random);
-    const std::uint64_t capacity = p.facts.capacity.fixed, align = p.facts.options.align,
+    const std::uint64_t capacity = p.facts.capacity.fixed(), align = p.facts.options.align,
                         epoch = random.below(3);
     CAPTURE(number, p.samples, capacity);
     std::vector<std::vector<row>> expected;  // by step
@@ -150,7 +150,7 @@ TEST_CASE("drop leaves out a step that is not full, and pad fills it with rows")
   drawn_plan p;
   p.samples = 10;
   p.lengths.assign(10, 7);
-  p.facts.capacity.fixed = 10;
+  p.facts.capacity = 10;
   p.facts.rows = {.size = 4, .global = true};
   const auto dropped = cut_of(p, 2, 0, ps::tail::drop).bind(0);
   CHECK(dropped.steps() == 2);
@@ -172,7 +172,7 @@ TEST_CASE("an epoch whose samples cannot all be packed fails in the step of the 
   p.samples = 100;
   p.lengths.assign(100, 5);
   p.lengths[42] = 11;
-  p.facts.capacity.fixed = 10;
+  p.facts.capacity = 10;
   p.facts.options.window = 10;
   p.facts.rows = {.size = 4, .global = true};
   const auto cut = cut_of(p, 1, 0, ps::tail::keep).bind(0);
@@ -187,7 +187,7 @@ TEST_CASE("a stop ends the pass over an epoch") {
   drawn_plan p;
   p.samples = 50;
   p.lengths.assign(50, 5);
-  p.facts.capacity.fixed = 10;
+  p.facts.capacity = 10;
   p.facts.rows = {.size = 4, .global = true};
   const std::atomic<bool> stop{true};
   CHECK_THROWS_AS(cut_of(p, 1, 0, ps::tail::keep).bind(0, &stop), ps::pass_stopped);

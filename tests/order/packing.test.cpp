@@ -19,9 +19,3 @@ TEST_CASE("a step has so many rows of each rank, or of all") {
   CHECK(ps::row_batches{.size = 8}.of_all(3) == 24);
   CHECK(ps::row_batches{.size = 8, .global = true}.of_all(3) == 8);
 }
-
-TEST_CASE("rows have a length, or one that changes") {
-  const ps::detail::row_length fixed{100, nullptr, nullptr};
-  CHECK_FALSE(fixed.changes());
-  CHECK(fixed({3, 4}) == 100);
-}

@@ -255,7 +255,7 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
       REQUIRE(most - least <= 1);
       const std::uint64_t each = (of_step[s].size() + limit_ranks - 1) / limit_ranks;
       if (p.limits.max_samples != 0) REQUIRE(each <= p.limits.max_samples);
-      if (p.limits.max_tokens != 0) REQUIRE(each * p.tokens(longest) <= p.limits.max_tokens);
+      if (p.limits.max_tokens.fixed() != 0) REQUIRE(each * p.tokens(longest) <= p.limits.max_tokens.fixed());
       seen.insert(seen.end(), of_step[s].begin(), of_step[s].end());
     }
     std::sort(seen.begin(), seen.end());
@@ -615,6 +615,32 @@ TEST_CASE("stage/bucket_by: works with the stages that work after batch, and whi
     for (auto& x : columns.values()) x *= 2;
   };
   CHECK(got(plan | ps::map_batch(twice) | ps::prefetch(3)) == expected);
+}
+
+TEST_CASE("limits of a curriculum are those of an epoch") {
+  const auto length = [](std::uint64_t i) { return 1 + i % 30; };
+  const auto grows = [](ps::position at) { return at.epoch == 0 ? 60u : 600u; };
+  const auto loader =
+      ps::generated(
+          300,
+          [=](std::uint64_t i) { return std::vector<std::int32_t>(ps::detail::to_size(length(i)), 1); }) |
+      ps::shuffle(ps::seed(1)) | ps::bucket_by(length, 5, {.max_tokens = grows}, ps::pad_to_longest);
+  std::size_t batches[2] = {0, 0};
+  for (const std::uint64_t epoch : {0u, 1u}) {
+    std::size_t samples = 0;
+    for (auto&& b : loader.epoch(epoch)) {
+      CHECK(b.values().values().size() <= (epoch == 0 ? 60 : 600));
+      samples += b.size();
+      ++batches[epoch];
+    }
+    CHECK(samples == 300);
+  }
+  CHECK(batches[0] > 5 * batches[1]);
+  const auto none = [](ps::position) { return 0u; };
+  CHECK_THROWS_WITH((ps::generated(30, [](std::uint64_t) { return std::vector<int>(3); }) |
+                     ps::bucket_by(length, 5, {.max_tokens = none}, ps::pad_to_longest))
+                        .open(),
+                    Catch::Contains("has no limit for its batches"));
 }
 
 }  // namespace bucket_by_test

@@ -6,6 +6,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/bucket_edges.hpp>
 #include <penstock/order/cost_cut.hpp>
+#include <penstock/order/schedule.hpp>
 #include <penstock/order/step_cut.hpp>
 
 #include <exception>
@@ -14,8 +15,9 @@ namespace penstock::inline v0_1 {
 
 /// What a batch of `bucket_by` holds at most; give one of the first two, or both.
 struct bucket_options {
-  /// Tokens with padding: the number of samples times the longest. 0: no limit.
-  std::uint64_t max_tokens = 0;
+  /// Tokens with padding: the number of samples times the longest. 0: no limit. A function of `position` is
+  /// asked once for each epoch.
+  schedule max_tokens = 0;
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
   /// With q other than 0, a sample of n tokens counts as n + n * n / q, because attention costs more for long
@@ -34,6 +36,9 @@ struct bucket_limits {
   bucket_options given;
   std::uint64_t multiple = 1;  ///< lengths are rounded up to one of it
   std::uint64_t ranks = 1;     ///< among which a step is divided evenly; 1 if the limits are over all of them
+
+  /// Those of an epoch, which do not change.
+  [[nodiscard]] bucket_limits in(std::uint64_t epoch) const;
 
   /// What a sample of this length counts as, the most there is if that is absurd.
   [[nodiscard]] std::uint64_t tokens(std::uint64_t length) const noexcept;
@@ -181,7 +186,7 @@ class bucket_cut {
   /// Throws `pass_stopped` if `stop` becomes true while it passes over the epoch.
   [[nodiscard]] bucketed_steps bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
     return {tables_.get({epoch, limits_.ranks}, [&] { return filled(epoch, stop); }),
-            limits_,
+            limits_.in(epoch),
             global_,
             world_,
             rank_,
@@ -200,9 +205,10 @@ class bucket_cut {
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
     double sum = 0, seen = 0;
     typename Orders::binding bound;
+    const detail::bucket_limits limits = limits_.in(0);
     for (std::uint64_t i = 0; i < n && seen < looks; i += each) {
       orders_.rebind(bound, 0, i, i + 1);
-      const std::uint64_t room = limits_.room(limits_.tokens(keys_.length(key_of(bound(i).index, {0, i}))));
+      const std::uint64_t room = limits.room(limits.tokens(keys_.length(key_of(bound(i).index, {0, i}))));
       sum += static_cast<double>(std::min(n, room)) / static_cast<double>(limits_.ranks);
       seen += 1;
     }
@@ -237,7 +243,7 @@ class bucket_cut {
                                             const std::atomic<bool>* stop) const {
     constexpr std::uint64_t piece = 1024;
     const std::uint64_t n = orders_.size();
-    detail::bucket_filler steps(limits_, n, table.buckets());
+    detail::bucket_filler steps(limits_.in(epoch), n, table.buckets());
     typename Orders::binding bound;
     std::uint64_t lengths[piece];
     for (std::uint64_t first = 0; first < n; first += piece) {

@@ -23,17 +23,26 @@ PENSTOCK_INLINE std::uint64_t bucket_limits::tokens(std::uint64_t length) const 
 PENSTOCK_INLINE std::uint64_t bucket_limits::room(std::uint64_t tokens) const noexcept {
   std::uint64_t each = 0xffffffffu;
   if (given.max_samples != 0) each = std::min(each, given.max_samples);
-  if (given.max_tokens != 0 && tokens != 0) each = std::min(each, given.max_tokens / tokens);
+  const std::uint64_t max_tokens = given.max_tokens.fixed();
+  if (max_tokens != 0 && tokens != 0) each = std::min(each, max_tokens / tokens);
   return each * ranks;
+}
+
+PENSTOCK_INLINE bucket_limits bucket_limits::in(std::uint64_t epoch) const {
+  if (!given.max_tokens.changes()) return *this;
+  bucket_limits made = *this;
+  made.given.max_tokens = given.max_tokens({epoch, 0});
+  made.check(0);
+  return made;
 }
 
 PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
   const auto refuse = [](std::initializer_list<piece> why) {
     throw error(errc::argument, why).in_stage("bucket_by");
   };
-  if ((given.max_tokens | given.max_samples) == 0)
+  if (!given.max_tokens.changes() && (given.max_tokens.fixed() | given.max_samples) == 0)
     refuse({"bucket_by has no limit for its batches; give it max_tokens or max_samples"});
-  for (const std::uint64_t limit : {given.max_tokens, given.max_samples})
+  for (const std::uint64_t limit : {given.max_tokens.fixed(), given.max_samples})
     if (limit >> 63 != 0)
       refuse({"a limit of bucket_by is negative or absurd: ", limit,
               " as an unsigned number; it is below 2^63"});
@@ -131,9 +140,9 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
-               limits_.given.max_tokens, " at most; raise max_tokens, or leave the sample out with subset"})
+  throw error(errc::argument, {"sample ", found.sample, " counts as ", found.cost,
+                               " tokens, but a batch of bucket_by holds ", limits_.given.max_tokens.fixed(),
+                               " at most; raise max_tokens, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }

@@ -154,15 +154,16 @@ struct bucket_rule {
     const auto limit = [&](std::string_view name, std::uint64_t number) {
       if (number != 0) words += detail::text({", ", name, " ", number});
     };
-    limit("max_tokens", options.max_tokens);
+    limit("max_tokens", options.max_tokens.fixed());
+    if (options.max_tokens.changes()) words += ", max_tokens by epoch";
     limit("max_samples", options.max_samples);
     limit("quadratic", options.quadratic);
     limit("padding to multiples of", multiple == 1 ? 0 : multiple);
     return words + detail::text({", tail ", to_string(at_end), ")"});
   }
   void fingerprint(auto& h) const {
-    h.add("buckets", at_end, global, multiple, options.max_tokens, options.max_samples, options.quadratic,
-          options.window, options.seed.has_value(), options.seed.value_or(0));
+    h.add("buckets", at_end, global, multiple, options.max_tokens.fixed(), options.max_samples,
+          options.quadratic, options.window, options.seed.has_value(), options.seed.value_or(0));
     keys.fingerprint(h);
   }
 };

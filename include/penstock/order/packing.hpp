@@ -4,9 +4,9 @@
 #include <penstock/core/position.hpp>
 #include <penstock/order/equal_work.hpp>
 #include <penstock/order/row_packer.hpp>
+#include <penstock/order/schedule.hpp>
 #include <penstock/order/tail.hpp>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,22 +48,6 @@ struct pack_options {
   std::int64_t pad = 0;
 };
 
-namespace detail {
-
-/// The length of a row, which may change as a run goes on.
-struct row_length {
-  std::uint64_t fixed = 0;
-  std::uint64_t (*at)(const void*, position) = nullptr;  // null: fixed
-  std::shared_ptr<const void> function;
-
-  [[nodiscard]] bool changes() const noexcept { return at != nullptr; }
-  [[nodiscard]] std::uint64_t operator()(position step) const {
-    return at == nullptr ? fixed : at(function.get(), step);
-  }
-};
-
-}  // namespace detail
-
 /// The rows of a step, and how ranks divide them.
 struct row_batches {
   std::uint64_t size = 1;
@@ -78,7 +62,7 @@ struct row_batches {
 
 /// What a plan tells its `packed_cut`.
 struct packed_facts {
-  detail::row_length capacity;
+  schedule capacity;
   pack_options options;
   row_batches rows;
   std::string lengths;                  ///< names the lengths of samples, for errors

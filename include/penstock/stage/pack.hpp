@@ -84,7 +84,7 @@ struct pack_stage {
   static constexpr std::string_view stage_name = "pack";
 
   detail::costs<Length> length;
-  detail::row_length capacity;
+  schedule capacity;
   pack_options options;
 
   /// Whether a field's values are put into rows; void: of samples without names.
@@ -108,12 +108,13 @@ struct pack_stage {
   [[nodiscard]] std::string describe() const {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
-    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed});
+    all +=
+        capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
     return all + detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
                                to_string(options.overlong), ")"});
   }
   void fingerprint(auto& h) const {
-    h.add("pack", capacity.fixed, options.how, options.overlong, options.window, options.align,
+    h.add("pack", capacity.fixed(), options.how, options.overlong, options.window, options.align,
           options.max_samples);
     length.fingerprint(h);
   }
@@ -160,25 +161,6 @@ struct pack_stage {
     }
   }
 };
-
-namespace detail {
-
-template <class Capacity>
-row_length row_length_of(Capacity&& capacity) {
-  using given = std::remove_cvref_t<Capacity>;
-  if constexpr (std::invocable<const given&, position>) {
-    row_length made;
-    made.function = std::shared_ptr<const given>(new const given(std::forward<Capacity>(capacity)));
-    made.at = [](const void* f, position step) -> std::uint64_t {
-      return (*static_cast<const given*>(f))(step);
-    };
-    return made;
-  } else {
-    return {any_count(capacity).of("pack"), nullptr, nullptr};
-  }
-}
-
-}  // namespace detail
 
 /// Puts several samples into each row of a batch: sequences one after another, up to `capacity` tokens, so
 /// that little of a row is padding. `pack<"tokens">(length, capacity, options) | batch(n)`.
@@ -228,8 +210,7 @@ template <fixed_string... Names, class Length, class Capacity>
       "std::uint64_t, or values for every sample, and gives an unsigned number");
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
-  return pack_stage<Length, name_of<Names>...>{
-      {std::move(length)}, detail::row_length_of(std::move(capacity)), options};
+  return pack_stage<Length, name_of<Names>...>{{std::move(length)}, std::move(capacity), options};
 }
 
 }  // namespace penstock::inline v0_1

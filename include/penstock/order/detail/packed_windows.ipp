@@ -103,7 +103,7 @@ PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts 
   if (from_.positions >> 40 != 0)
     refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
             " positions; write repeat(n) or take(n) before it"});
-  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
+  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed());
 }
 
 PENSTOCK_INLINE packed_windows::~packed_windows() = default;
