@@ -50,6 +50,11 @@ struct pack_options {
 
 namespace detail {
 
+/// What to do about a sample that is longer than a row.
+inline constexpr std::string_view how_to_pack_long_samples =
+    "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
+    "overlong::split or overlong::drop";
+
 /// The length of a row, which may change as a run goes on.
 struct row_length {
   std::uint64_t fixed = 0;

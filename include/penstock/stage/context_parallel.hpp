@@ -16,7 +16,7 @@ struct context_parallel_without_pack : about_expression {
     static_assert(
         never<decltype(reached)>,
         "penstock: context_parallel takes a part of each sample in the rows of pack, and there are "
-        "none here; write light_tuple<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
+        "none here; write pack<\"tokens\">(length, 4096) | context_parallel(size, rank) | batch(n)");
   }
 };
 

@@ -9,81 +9,18 @@
 #include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/context_parallel.hpp>
 #include <penstock/stage/deal_by.hpp>
+#include <penstock/stage/online_pack.hpp>
+#include <penstock/stage/pack_fields.hpp>
 
 #include <concepts>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
-namespace mistakes {
-
-struct pack_after_batch : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack makes rows of samples, which batch stacks; write light_tuple<\"tokens\">(length, "
-        "4096) | batch(n)");
-  }
-};
-struct two_packs : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack after pack; name all fields in one: light_tuple<\"tokens\", \"weights\">(length, "
-        "4096)");
-  }
-};
-struct pack_without_positions : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack puts the samples of an epoch into rows before they are read, and after "
-                  "filter, unbatch, shuffle_buffer or a source that is read forward it is unknown which "
-                  "samples come; choose samples with subset and mix them with shuffle");
-  }
-};
-struct pack_without_numbers : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack looks up lengths by sample number, and the numbers of mix, or of joined "
-                  "sources with orders, change from epoch to epoch; pack one source");
-  }
-};
-struct pack_of_no_sequence : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: light_tuple<\"tokens\"> puts sequences one after another, and a field that it names is "
-        "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-/// Whether values can stand one after another in a row.
-template <class V>
-inline constexpr bool is_sequence = [] {
-  using value = std::remove_cvref_t<V>;
-  if constexpr (shape_class_of<value> == shape_class::none)
-    return false;
-  else
-    return std::is_arithmetic_v<typename stored<value>::type> &&
-           (value_rank<value> == 1 || value_rank<value> == -1);
-}();
-template <class V>
-inline constexpr bool is_sequence_of_bytes =
-    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
-
-template <class Stage>
-concept row_stage = part_of_kind<Stage, row_tag>;
-
-}  // namespace detail
-
 /// Puts samples into rows of at most `capacity` tokens, several into each; made by `pack<"tokens">(length,
 /// capacity, options)`. `batch(n)` behind it stacks n rows.
 template <class Length, class... Names>
-struct pack_stage {
+struct pack_stage : detail::packing_fields<Names...> {
   using penstock_part = pack_tag;
   static constexpr std::string_view stage_name = "pack";
 
@@ -91,15 +28,8 @@ struct pack_stage {
   detail::row_length capacity;
   pack_options options;
 
-  /// Whether a field's values are put into rows; void: of samples without names.
-  template <class Name>
-  static constexpr bool packs =
-      std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
-  /// How a field is collated: fields that are not in rows are ragged unless a policy was chosen for them.
   template <class Batch, class Name>
-  using policy = std::conditional_t<
-      packs<Name>, packed_policy,
-      std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
+  using policy = detail::policy_beside_rows<pack_stage, packed_policy, Batch, Name>;
 
   /// The cut of a plan that has these orders and stages.
   template <class Orders, class Stages>
@@ -134,24 +64,11 @@ struct pack_stage {
       return mistakes::pack_without_numbers{};
     else if constexpr (sizeof...(Names) == 0 && any_record<element>)
       return mistakes::none{};  // rows by cost alone
-    else if constexpr (sizeof...(Names) == 0)
-      return diagnose_field<element>();
-    else if constexpr (!any_record<element> || !(has_field<element, Names> && ...))
-      return mistakes::no_such_field{};
     else
-      return typename detail::first_mistake<
-          decltype(diagnose_field<std::tuple_element_t<element::template index_of<Names>, element>>())...>::
-          type{};
+      return pack_stage::template diagnose_fields<Context>();
   }
 
  private:
-  template <class V>
-  static consteval auto diagnose_field() {
-    if constexpr (detail::is_sequence<V>)
-      return mistakes::none{};
-    else
-      return mistakes::pack_of_no_sequence{};
-  }
   template <class Stage>
   static void take(packed_facts& facts, const Stage& stage, const cut_input& in) {
     if constexpr (part_of_kind<Stage, batch_tag>) {
@@ -225,6 +142,7 @@ row_length row_length_of(Capacity&& capacity) {
 ///         texts, "tokens", [](const auto& s) { return std::uint64_t{get<"tokens">(s).size()}; }, "derived");
 ///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | pack<"tokens">(length, 4096) | batch(8);
 template <fixed_string... Names, class Length, class Capacity>
+  requires(!std::same_as<Capacity, pack_options>)
 [[nodiscard]] auto pack(Length length, Capacity capacity, const pack_options& options = {}) {
   static_assert(
       detail::gives_costs<Length>(),
@@ -233,7 +151,21 @@ template <fixed_string... Names, class Length, class Capacity>
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
   return pack_stage<Length, name_of<Names>...>{
-      {std::move(length)}, detail::row_length_of(std::move(capacity)), options};
+      {}, {std::move(length)}, detail::row_length_of(std::move(capacity)), options};
+}
+
+/// The same as samples come.
+template <fixed_string... Names, class Capacity>
+[[nodiscard]] auto pack(const Capacity& capacity, const pack_options& options = {}) {
+  constexpr bool is_number = std::convertible_to<const Capacity&, any_count>;
+  static_assert(
+      is_number,
+      "penstock: pack without lengths packs samples as they come, into rows whose length is a number; write "
+      "pack<\"tokens\">(4096), or give it lengths, pack<\"tokens\">(length, capacity), whose capacity may also be "
+      "a function of position");
+  std::uint64_t rows_of = 1;
+  if constexpr (is_number) rows_of = any_count(capacity).of("pack");
+  return online_pack_stage<name_of<Names>...>{{}, rows_of, options};
 }
 
 }  // namespace penstock::inline v0_1

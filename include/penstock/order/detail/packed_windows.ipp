@@ -3,9 +3,6 @@
 
 #include <penstock/order/detail/packed_windows.hpp>
 
-#include <penstock/core/random.hpp>
-#include <penstock/order/permutation.hpp>
-
 #include <algorithm>
 
 namespace penstock::inline v0_1::detail {
@@ -19,112 +16,48 @@ PENSTOCK_INLINE std::size_t packed_table::window_of(std::uint64_t row) const noe
 /// Packs one window after another, and keeps its memory.
 class packed_windows::builder {
  public:
-  explicit builder(const packed_windows& of) : of_(of), options_(of.facts_.options) {}
+  explicit builder(const packed_windows& of) : of_(of), packer_(of.facts_.options) {}
 
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
     const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
+    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + of_.facts_.options.window),
                    read_);
-    pieces_.clear();
-    padded_.clear();
-    for (std::size_t i = 0; i < read_.lengths.size(); ++i)
-      if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
-        too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
-        return false;
-      }
-    if (!packer_ || packer_capacity_ != capacity) {
-      packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
-      packer_capacity_ = capacity;
-    }
-    packer_->pack(padded_);
-    return true;
+    const std::size_t packed = packer_.pack(read_.lengths, capacity);
+    if (packed == read_.lengths.size()) return true;
+    too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
+    return false;
   }
-  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
-  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
+  [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
   /// The window that was packed last, its rows in the order of the epoch.
   [[nodiscard]] packed_window window(std::uint64_t key) const {
     packed_window made;
-    made.lengths = read_.lengths;
-    made.pieces.reserve(pieces_.size());
-    made.ends.reserve(rows() + 1);
-    made.ends.push_back(0);
-    const permutation mixed(rows(), key);
-    for (std::size_t row = 0; row < rows(); ++row) {
-      const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
-      for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
-      made.ends.push_back(made.pieces.size());
-    }
+    packer_.write(made, read_.lengths, key);
     return made;
   }
 
   costly_sample too_long;
 
  private:
-  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
-
-  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
-    if (length <= capacity || options_.overlong == overlong::truncate) {
-      put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
-    } else if (options_.overlong == overlong::split) {
-      if (length / capacity > max_pieces - pieces_.size()) return false;
-      for (std::uint64_t at = 0; at < length; at += capacity)
-        put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
-    } else if (options_.overlong == overlong::refuse) {
-      return false;
-    }
-    return true;
-  }
-  void put(const packed_piece& piece) {
-    pieces_.push_back(piece);
-    padded_.push_back(of_.padded(piece.length) / static_cast<std::uint32_t>(options_.align));
-  }
-
   const packed_windows& of_;
-  const pack_options& options_;
   packed_lengths read_;
-  std::vector<packed_piece> pieces_;
-  std::vector<std::uint32_t> padded_;  // lengths for the packer, in units of `align`
-  std::optional<row_packer> packer_;
-  std::uint64_t packer_capacity_ = 0;
+  window_packer packer_;
 };
 
 PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts facts, std::uint64_t seed)
     : from_(std::move(from)), facts_(std::move(facts)), seed_(seed), cache_(new cache()) {
-  const auto refuse = [](std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("pack");
-  };
-  const pack_options& o = facts_.options;
-  if (o.window == 0 || o.window >> 28 != 0)
-    refuse({"pack puts 1 to 2^28 samples together, and .window is ", o.window});
-  if (o.align == 0 || o.align >> 31 != 0) refuse({".align of pack is at least 1, not ", o.align});
-  if (facts_.slices > 1 && o.align % (2 * std::uint64_t{facts_.slices}) != 0)
-    refuse({"context_parallel cuts each sample into 2 x ", facts_.slices,
-            " equal chunks; write .align = ", 2 * std::uint64_t{facts_.slices}, " in pack"});
+  check_pack(facts_);
   if (from_.positions >> 40 != 0)
-    refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
-            " positions; write repeat(n) or take(n) before it"});
-  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed);
-}
-
-PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
-  const auto refuse = [](std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("pack");
-  };
-  if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
-  if (capacity >> 31 != 0)
-    refuse({"a row of pack has fewer than 2^31 tokens, and ", capacity, " are asked for"});
-  if (capacity % (2 * std::uint64_t{facts_.slices}) != 0 && facts_.slices != 1)
-    refuse({"a row of ", capacity, " tokens cannot be cut into 2 x ", facts_.slices,
-            " equal chunks for context_parallel; give pack a capacity that can"});
-  if (capacity % facts_.options.align != 0)
-    refuse({"a row of ", capacity, " tokens is no multiple of .align, ", facts_.options.align,
-            "; give pack a capacity that is"});
+    throw error(errc::argument,
+                {"pack goes through an epoch before its first batch, and this one has ", from_.positions,
+                 " positions; write repeat(n) or take(n) before it"})
+        .in_stage("pack");
 }
 
 PENSTOCK_INLINE std::uint64_t packed_windows::capacity_at(position step) const {
   const std::uint64_t capacity = facts_.capacity(step);
-  if (facts_.capacity.changes()) check_capacity(capacity);
+  if (facts_.capacity.changes()) check_capacity(facts_, capacity);
   return capacity;
 }
 
@@ -180,7 +113,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   builder one(*this);
   if (!one.pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
   std::shared_ptr<const packed_window> made(
-      new packed_window(one.window(rng(seed_, epoch, number, 0x7061636b)())));
+      new packed_window(one.window(row_order_key(seed_, epoch, number))));
   const std::lock_guard lock(cache_->guard);
   cache_->windows[cache_->next++ % cache_->windows.size()] = {epoch, number, capacity, made};
   return made;
@@ -303,15 +236,11 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
   for (std::size_t r = 0; r < rows.size(); ++r)
     with_row(rows[r], [&](const packed_window& window, std::size_t w, std::size_t row) {
-      std::uint32_t begin = 0;
-      for (std::size_t i = window.ends[row]; i < window.ends[row + 1]; ++i) {
-        const packed_piece& piece = window.pieces[i];
-        const std::uint32_t places = windows_->padded(piece.length);
-        made->positions.push_back(windows_->first_of(w) + piece.place);
-        made->rows.documents.push_back({static_cast<std::uint32_t>(r), begin, piece.length, places,
-                                        piece.first, window.lengths[piece.place]});
-        begin += places;
-      }
+      window.each_document(row, static_cast<std::uint32_t>(r), windows_->facts().options.align,
+                           [&](const packed_piece& piece, const packed_document& document) {
+                             made->positions.push_back(windows_->first_of(w) + piece.place);
+                             made->rows.documents.push_back(document);
+                           });
     });
   return made;
 }
@@ -333,9 +262,7 @@ PENSTOCK_INLINE void packed_epoch::refuse() const {
   const costly_sample& found = *table_->too_long;
   throw error(errc::argument,
               {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
-               table_->marks.back().capacity,
-               "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
-               "overlong::split or overlong::drop"})
+               table_->marks.back().capacity, how_to_pack_long_samples})
       .in_stage("pack")
       .add_context(found.at);
 }

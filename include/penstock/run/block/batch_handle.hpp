@@ -419,7 +419,7 @@ template <fixed_string Tokens, fixed_string... Loss, any_batch B>
   constexpr bool packed = requires { b.packing(); };
   static_assert(
       packed,
-      "penstock: labels are for rows of tokens; write light_tuple<\"tokens\">(length, 4096) before batch");
+      "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch");
   if constexpr (packed)
     return get<Tokens>(b).labels(get<Loss>(b)...);
   else
