@@ -408,6 +408,8 @@ class run {
     const penstock::state& s = detail::state_that_fits(plan(), given, mine);
     if (const std::string_view wrong = core().engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
+    if (!s.packed.empty() && (!parts::packs_online || s.packed.size() != 2))
+      detail::refuse_state({"it tells of windows of pack that this plan does not have; it was edited"});
     if constexpr (parts::facts.uneven) {
       if (!core().engine.leading().step_of(s))
         detail::refuse_state(

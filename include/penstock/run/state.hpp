@@ -57,8 +57,8 @@ struct state {
   /// `pack` without lengths: windows of this epoch that are done, and rows of the next one that are; empty at
   /// the beginning of an epoch.
   std::vector<std::uint64_t> packed;
-  std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
-  std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
+  std::vector<std::string> plan;  ///< the data and the stages that determine the sequence, for messages
+  std::vector<state> ranks;       ///< of a merged state: the states of ranks 0, 1, ...
 
   /// Moves the place to the beginning of an epoch.
   void begin_epoch(std::uint64_t which);

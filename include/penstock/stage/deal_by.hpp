@@ -18,9 +18,10 @@ struct deal_by_without_pack : about_expression {
 };
 struct deal_by_online : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: deal_by deals the rows of all ranks, and without lengths each rank packs rows of "
-                  "its own; give pack lengths, as pack<\"tokens\">(length, 4096) | deal_by() | batch(n)");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: deal_by deals the rows of all ranks, and without lengths each rank packs rows of "
+        "its own; give pack lengths, as pack<\"tokens\">(length, 4096) | deal_by() | batch(n)");
   }
 };
 struct deal_by_after_batch : about_expression {

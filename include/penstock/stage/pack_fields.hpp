@@ -19,27 +19,26 @@ namespace mistakes {
 
 struct pack_after_batch : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack makes rows of samples, which batch stacks; write pack<\"tokens\">(length, "
-        "4096) | batch(n)");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack makes rows of samples, which batch stacks; write pack<\"tokens\">(length, "
+                  "4096) | batch(n)");
   }
 };
 struct two_packs : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack after pack; name all fields in one: pack<\"tokens\", \"weights\">(length, "
-        "4096)");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack after pack; name all fields in one: pack<\"tokens\", \"weights\">(length, "
+                  "4096)");
   }
 };
 struct pack_without_positions : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack looks up lengths before samples are read, and after filter, unbatch, "
-                  "shuffle_buffer or a source that is read forward it is unknown which samples come; leave the "
-                  "lengths out, as pack<\"tokens\">(4096), which packs samples as they come, or choose them "
-                  "with subset and mix them with shuffle");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: pack looks up lengths before samples are read, and after filter, unbatch, "
+        "shuffle_buffer or a source that is read forward it is unknown which samples come; leave the "
+        "lengths out, as pack<\"tokens\">(4096), which packs samples as they come, or choose them "
+        "with subset and mix them with shuffle");
   }
 };
 struct pack_without_numbers : about_expression {
@@ -51,10 +50,9 @@ struct pack_without_numbers : about_expression {
 };
 struct pack_of_no_sequence : about_element {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: pack<\"tokens\"> puts sequences one after another, and a field that it names is "
-        "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack<\"tokens\"> puts sequences one after another, and a field that it names is "
+                  "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
   }
 };
 
@@ -67,10 +65,11 @@ struct pack_of_no_field : about_expression {
 };
 struct lost_by_online_pack : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: require: the guarantee is lost by pack without lengths, which packs the samples that "
-                  "come to each rank (it loses indexed, lockstep and elastic); give it lengths, as "
-                  "pack<\"tokens\">(length, 4096); lockstep also comes back with steps(n)");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: require: the guarantee is lost by pack without lengths, which packs the samples that "
+        "come to each rank (it loses indexed, lockstep and elastic); give it lengths, as "
+        "pack<\"tokens\">(length, 4096); lockstep also comes back with steps(n)");
   }
 };
 

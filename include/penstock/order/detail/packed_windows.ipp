@@ -21,8 +21,8 @@ class packed_windows::builder {
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
     const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + of_.facts_.options.window),
-                   read_);
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
     const std::size_t packed = packer_.pack(read_.lengths, capacity);
     if (packed == read_.lengths.size()) return true;
     too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
@@ -49,9 +49,8 @@ PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts 
     : from_(std::move(from)), facts_(std::move(facts)), seed_(seed), cache_(new cache()) {
   check_pack(facts_);
   if (from_.positions >> 40 != 0)
-    throw error(errc::argument,
-                {"pack goes through an epoch before its first batch, and this one has ", from_.positions,
-                 " positions; write repeat(n) or take(n) before it"})
+    throw error(errc::argument, {"pack goes through an epoch before its first batch, and this one has ",
+                                 from_.positions, " positions; write repeat(n) or take(n) before it"})
         .in_stage("pack");
 }
 
@@ -260,9 +259,8 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::min
 PENSTOCK_INLINE void packed_epoch::refuse() const {
   if (table_->failure) std::rethrow_exception(table_->failure);
   const costly_sample& found = *table_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
-               table_->marks.back().capacity, how_to_pack_long_samples})
+  throw error(errc::argument, {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
+                               table_->marks.back().capacity, how_to_pack_long_samples})
       .in_stage("pack")
       .add_context(found.at);
 }

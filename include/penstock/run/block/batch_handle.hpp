@@ -417,9 +417,8 @@ template <fixed_string Tokens, fixed_string... Loss, any_batch B>
   static_assert(sizeof...(Loss) <= 1,
                 "penstock: labels takes the tokens and one field that says where loss counts");
   constexpr bool packed = requires { b.packing(); };
-  static_assert(
-      packed,
-      "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch");
+  static_assert(packed,
+                "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch");
   if constexpr (packed)
     return get<Tokens>(b).labels(get<Loss>(b)...);
   else

@@ -35,8 +35,9 @@ class online_packed_column : public shapeless_column {
     in_rows_ = true;
   }
   void begin(std::size_t slots) {
-    if (in_rows_) return rows_.begin(slots);
-    kept_.begin(slots);
+    if (!in_rows_) return kept_.begin(slots);
+    rows_.begin(slots);
+    rows_.grow(slots, 0);  // its documents are not known yet
   }
   void grow(std::size_t slots, std::size_t written) {
     if (in_rows_) return rows_.grow(slots, written);

@@ -8,8 +8,9 @@
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void refuse_lengths(std::uint64_t one, std::uint64_t other) {
-  throw error(errc::shape, {"pack puts the fields of a sample into the same places of a row, and this one has ", one,
-                            " values in one field and ", other, " in another; give them equal lengths"})
+  throw error(errc::shape,
+              {"pack puts the fields of a sample into the same places of a row, and this one has ", one,
+               " values in one field and ", other, " in another; give them equal lengths"})
       .in_stage("pack");
 }
 

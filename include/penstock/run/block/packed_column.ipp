@@ -8,8 +8,8 @@
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void refuse_sequence(const extents& found) {
-  throw error(errc::shape,
-              {"pack puts sequences of one dimension into rows, and this value has the shape ", to_string(found)})
+  throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
+                            to_string(found)})
       .in_stage("pack");
 }
 

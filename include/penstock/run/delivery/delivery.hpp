@@ -42,7 +42,8 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
-  made.pieces = plain_plan<Plan> && !parts::maps_batches && !parts::packs_online && !engine<Plan>::session_type::copies;
+  made.pieces =
+      plain_plan<Plan> && !parts::maps_batches && !parts::packs_online && !engine<Plan>::session_type::copies;
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
@@ -320,10 +321,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
   }
   /// Whether there is a row for a batch.
   [[nodiscard]] bool has_more(std::uint64_t epoch) {
-    if constexpr (!parts::packs_online) return find_row(epoch);
-    while (!has_window_row())
-      if (!gather_window(epoch)) return false;
-    return window_epoch_ == epoch;
+    if constexpr (parts::packs_online) {
+      while (!has_window_row())
+        if (!gather_window(epoch)) return false;
+      return window_epoch_ == epoch;
+    } else {
+      return find_row(epoch);
+    }
   }
   /// Collects the samples of the next window and packs them, perhaps into no row; false if there are none, or
   /// if the run was stopped.

@@ -306,10 +306,10 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   const delivery_calls* calls_;
   void* plan_part_;
   std::uint64_t last_pass_ = 0;  // the last one whose window had a row
-  std::size_t next_ = 0;      // batches in place: the next one of the block
-  std::size_t bad_ = 0;       // bad samples of the chunk already seen
-  std::uint32_t shares_ = 0;  // of the block
-  std::uint32_t out_ = 0;     // of `shares_`, those delivered and not taken back
+  std::size_t next_ = 0;         // batches in place: the next one of the block
+  std::size_t bad_ = 0;          // bad samples of the chunk already seen
+  std::uint32_t shares_ = 0;     // of the block
+  std::uint32_t out_ = 0;        // of `shares_`, those delivered and not taken back
   shared<delivery_shell> self_;
 };
 

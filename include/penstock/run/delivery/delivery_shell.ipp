@@ -350,7 +350,8 @@ PENSTOCK_INLINE void delivery_shell::see_bad(std::uint64_t end) {
   if (tally_ == nullptr) return;
   const auto& all = block_->bad.all();
   for (; bad_ < all.size() && all[bad_].row < end; ++bad_)
-    if (!place_.done_before() && place_.window_rows_done() == 0) see(engine_.delivered_feed().epoch(), all[bad_]);
+    if (!place_.done_before() && place_.window_rows_done() == 0)
+      see(engine_.delivered_feed().epoch(), all[bad_]);
 }
 
 PENSTOCK_INLINE void delivery_shell::see_holes(block& out, std::uint64_t epoch) {
@@ -388,8 +389,8 @@ PENSTOCK_INLINE void delivery_shell::begin_window_rows(std::uint64_t rows, std::
   const std::uint64_t done = place_.window_rows_done(), pass = engine_.delivered_feed().pass();
   if (done > rows) {
     engine_.request_stop();
-    throw error(errc::state, {"the state says that ", done, " rows of a window of pack are done, and it has ", rows,
-                              "; the samples have changed, or it was edited"})
+    throw error(errc::state, {"the state says that ", done, " rows of a window of pack are done, and it has ",
+                              rows, "; the samples have changed, or it was edited"})
         .in_stage("pack");
   }
   window_rows_ = rows;
@@ -398,7 +399,9 @@ PENSTOCK_INLINE void delivery_shell::begin_window_rows(std::uint64_t rows, std::
   if (rows != 0 || pass < last_pass_) last_pass_ = pass;
   if (!setup_.has_steps || pass <= last_pass_ + 1) return;
   engine_.request_stop();
-  throw error(errc::argument, "steps(n): all samples of a whole pass over the data are too long for a row of pack, and dropped")
+  throw error(
+      errc::argument,
+      "steps(n): all samples of a whole pass over the data are too long for a row of pack, and dropped")
       .in_stage("steps");
 }
 
