@@ -85,7 +85,7 @@ class run {
   friend class detail::run_epochs<run>;
   static_assert(!parts::packed || parts::batched,
                 "penstock: pack makes rows, which only batch gives to a loop; write batch(n) behind it");
-  static_assert(!parts::packed || !parts::replaces,
+  static_assert(!parts::packed || parts::packs_online || !parts::replaces,
                 "penstock: a substitute is not as long as the place in its row, so bad_samples::replace does "
                 "not go with pack; write bad_samples::skip, whose places are padding");
 

@@ -6,7 +6,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/order/packing.hpp>
-#include <penstock/stage/pack_fields.hpp>
+#include <penstock/stage/detail/pack_fields.hpp>
 
 #include <string>
 #include <string_view>

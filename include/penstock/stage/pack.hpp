@@ -9,8 +9,8 @@
 #include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/context_parallel.hpp>
 #include <penstock/stage/deal_by.hpp>
+#include <penstock/stage/detail/pack_fields.hpp>
 #include <penstock/stage/online_pack.hpp>
-#include <penstock/stage/pack_fields.hpp>
 
 #include <concepts>
 #include <utility>

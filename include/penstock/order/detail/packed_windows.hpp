@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/order/cost_cut.hpp>
-#include <penstock/order/detail/window_packer.hpp>
+#include <penstock/order/window_packer.hpp>
 
 #include <array>
 #include <mutex>

@@ -7,7 +7,7 @@
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/block/batch_handle.hpp>
 #include <penstock/run/delivery/delivery_shell.hpp>
-#include <penstock/run/delivery/sample_window.hpp>
+#include <penstock/run/delivery/detail/sample_window.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/order/repeat.hpp>
+#include <penstock/stage/online_pack.hpp>
+
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
@@ -34,7 +35,7 @@
 #include <map>
 #include <set>
 
-namespace pack_online_test {
+namespace online_pack_test {
 
 namespace ps = penstock;
 using Catch::Contains;
@@ -157,7 +158,7 @@ void check_all_stops(const Plan& plan, std::uint64_t epochs = 2, std::size_t str
 
 }  // namespace
 
-TEST_CASE("stage/pack_online: after filter, rows have every survivor's tokens once") {
+TEST_CASE("stage/online_pack: after filter, rows have every survivor's tokens once") {
   const auto plan = texts(900) | ps::shuffle(ps::seed(3)) | ps::filter(odd_thirds) |
                     ps::pack<"tokens", "loss">(64, {.window = 100}) | ps::batch(4);
   const std::vector<seen> all = see_epoch(plan);
@@ -179,7 +180,7 @@ TEST_CASE("stage/pack_online: after filter, rows have every survivor's tokens on
   check_complete(check_tokens(see_epoch(plan, 1), 64));
 }
 
-TEST_CASE("stage/pack_online: rows are the same on any number of workers, and those that lengths give") {
+TEST_CASE("stage/online_pack: rows are the same on any number of workers, and those that lengths give") {
   const auto base = texts(700) | ps::shuffle(ps::seed(5));
   const ps::pack_options options{.window = 90};
   const auto online = base | ps::filter(odd_thirds) | ps::pack<"tokens">(64, options) | ps::batch(3);
@@ -202,7 +203,7 @@ TEST_CASE("stage/pack_online: rows are the same on any number of workers, and th
   CHECK(before == expected);
 }
 
-TEST_CASE("stage/pack_online: windows of any size, and batches larger than them") {
+TEST_CASE("stage/online_pack: windows of any size, and batches larger than them") {
   for (const std::uint64_t window : {1u, 2u, 7u, 50u, 199u, 200u, 201u, 5000u})
     for (const std::uint64_t rows : {1u, 3u, 200u}) {
       const auto plan = texts(200) | ps::shuffle_buffer(20) | ps::pack<"tokens">(64, {.window = window}) |
@@ -215,7 +216,7 @@ TEST_CASE("stage/pack_online: windows of any size, and batches larger than them"
     }
 }
 
-TEST_CASE("stage/pack_online: what it keeps and what it loses") {
+TEST_CASE("stage/online_pack: what it keeps and what it loses") {
   const auto plain = texts(100) | ps::pack<"tokens">(64) | ps::batch(4);
   const auto filtered = texts(100) | ps::filter(odd_thirds) | ps::pack<"tokens">(64) | ps::batch(4);
   static_assert(ps::deterministic<decltype(plain)> && ps::resumable<decltype(plain)>);
@@ -229,8 +230,8 @@ TEST_CASE("stage/pack_online: what it keeps and what it loses") {
                     Contains("`lockstep` is lost by pack"));
 }
 
-TEST_CASE("stage/pack_online: a state resumes after every batch") {
-  const penstock_test::deadline guard("pack_online");
+TEST_CASE("stage/online_pack: a state resumes after every batch") {
+  const penstock_test::deadline guard("online_pack");
   const ps::pack_options small{.window = 40};
   SECTION("without deciders") { check_all_stops(texts(200) | ps::pack<"tokens">(64, small) | ps::batch(3)); }
   SECTION("filter") {
@@ -283,7 +284,7 @@ TEST_CASE("stage/pack_online: a state resumes after every batch") {
   }
 }
 
-TEST_CASE("stage/pack_online: take and skip of batches are those of the whole epoch") {
+TEST_CASE("stage/online_pack: take and skip of batches are those of the whole epoch") {
   const auto plan =
       texts(400) | ps::filter(odd_thirds) | ps::pack<"tokens">(64, {.window = 30}) | ps::batch(3);
   const std::vector<seen> all = see_epoch(plan);
@@ -291,7 +292,7 @@ TEST_CASE("stage/pack_online: take and skip of batches are those of the whole ep
   CHECK(see_epoch(plan | ps::skip(2) | ps::take(5)) == std::vector<seen>(all.begin() + 2, all.begin() + 7));
 }
 
-TEST_CASE("stage/pack_online: with steps(n) every pass is packed by itself") {
+TEST_CASE("stage/online_pack: with steps(n) every pass is packed by itself") {
   const auto base = texts(60) | ps::shuffle(ps::seed(4)) | ps::filter(odd_thirds);
   const auto plan = base | ps::pack<"tokens">(64) | ps::batch(1);
   const std::vector<seen> all = see_epoch(plan | ps::steps(3 * see_epoch(plan).size()));
@@ -307,7 +308,7 @@ TEST_CASE("stage/pack_online: with steps(n) every pass is packed by itself") {
   }
 }
 
-TEST_CASE("stage/pack_online: ranks share the survivors, and each packs its own") {
+TEST_CASE("stage/online_pack: ranks share the survivors, and each packs its own") {
   std::map<std::uint64_t, std::uint64_t> found;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     auto run = (texts(600) | ps::filter(odd_thirds) | ps::shard(rank, 3) |
@@ -324,7 +325,7 @@ TEST_CASE("stage/pack_online: ranks share the survivors, and each packs its own"
   CHECK(found.size() > 150);
 }
 
-TEST_CASE("stage/pack_online: long samples are cut, split, left out or refused") {
+TEST_CASE("stage/online_pack: long samples are cut, split, left out or refused") {
   const auto base = texts(400) | ps::shuffle(ps::seed(1)) | ps::filter(odd_thirds);
   const auto with = [&](ps::overlong what) {
     return check_tokens(
@@ -378,12 +379,12 @@ TEST_CASE("stage/pack_online: long samples are cut, split, left out or refused")
     const auto none = texts(50) | ps::filter([](const text& t) { return ps::get<"tokens">(t).size() > 25; }) |
                       ps::pack<"tokens">(25, {.overlong = ps::overlong::drop, .window = 4}) | ps::batch(3);
     CHECK(see_epoch(none).empty());
-    const penstock_test::deadline guard("pack_online");
+    const penstock_test::deadline guard("online_pack");
     CHECK_THROWS_WITH(see_epoch(none | ps::steps(3)), Contains("too long for a row of pack"));
   }
 }
 
-TEST_CASE("stage/pack_online: align, max_samples, pad, in_order and context_parallel") {
+TEST_CASE("stage/online_pack: align, max_samples, pad, in_order and context_parallel") {
   const auto base = texts(300) | ps::filter(odd_thirds);
   for (const seen& one : see_epoch(
            base | ps::pack<"tokens">(64, {.window = 40, .align = 8, .max_samples = 2}) | ps::batch(4))) {
@@ -437,7 +438,7 @@ TEST_CASE("stage/pack_online: align, max_samples, pad, in_order and context_para
   }
 }
 
-TEST_CASE("stage/pack_online: tails") {
+TEST_CASE("stage/online_pack: tails") {
   const auto base = texts(190) | ps::filter(odd_thirds) | ps::pack<"tokens">(64, {.window = 20});
   const auto kept = see_epoch(base | ps::batch(9)), dropped = see_epoch(base | ps::batch(9, ps::tail::drop)),
              padded = see_epoch(base | ps::batch(9, ps::tail::pad));
@@ -449,7 +450,7 @@ TEST_CASE("stage/pack_online: tails") {
   check_complete(check_tokens(padded, 64));
 }
 
-TEST_CASE("stage/pack_online: empty epochs, and samples of no tokens") {
+TEST_CASE("stage/online_pack: empty epochs, and samples of no tokens") {
   const auto nothing = [](const text&) { return false; };
   const auto none = texts(30) | ps::filter(nothing) | ps::pack<"tokens">(64) | ps::batch(2);
   auto run = (none | ps::allow_empty).open();
@@ -468,7 +469,7 @@ TEST_CASE("stage/pack_online: empty epochs, and samples of no tokens") {
   CHECK(samples == 30);
 }
 
-TEST_CASE("stage/pack_online: samples without names, and sequences whose length is part of their type") {
+TEST_CASE("stage/online_pack: samples without names, and sequences whose length is part of their type") {
   std::size_t found = 0, expected = 0;
   const auto plain = ps::generated(100, identity) |
                      ps::map([](std::uint64_t i) { return sequence(i, length_of(i)); }) | ps::pack(64) |
@@ -492,7 +493,7 @@ TEST_CASE("stage/pack_online: samples without names, and sequences whose length 
   CHECK(next == 50);
 }
 
-TEST_CASE("stage/pack_online: other fields are collated as batch says, and batches are mapped") {
+TEST_CASE("stage/online_pack: other fields are collated as batch says, and batches are mapped") {
   using wide = ps::record<ps::field<"tokens", tokens>, ps::field<"words", tokens>, ps::field<"pair", tokens>>;
   const auto plan = ps::generated(120, identity) | ps::map([](std::uint64_t i) {
                       return wide(sequence(i, length_of(i)), sequence(i, i % 4), sequence(i, 2));
@@ -523,7 +524,7 @@ TEST_CASE("stage/pack_online: other fields are collated as batch says, and batch
   }
 }
 
-TEST_CASE("stage/pack_online: what a batch tells of itself") {
+TEST_CASE("stage/online_pack: what a batch tells of itself") {
   const auto plan = texts(300) | ps::shuffle(ps::seed(3)) | ps::filter(odd_thirds) |
                     ps::pack<"tokens", "loss">(64, {.window = 30}) | ps::batch(4) | ps::workers(2);
   auto run = plan.open();
@@ -543,7 +544,7 @@ TEST_CASE("stage/pack_online: what a batch tells of itself") {
   CHECK(samples == 100);
 }
 
-TEST_CASE("stage/pack_online: bad samples are left out, and are counted once after a restart too") {
+TEST_CASE("stage/online_pack: bad samples are left out, and are counted once after a restart too") {
   const auto bad = [](std::uint64_t i) {
     if (i % 10 == 3) throw ps::error(ps::errc::format, "bad");
     return i % 10 == 7 ? text(sequence(i, 4), i, mask(3)) : text_of(i);  // unequal lengths
@@ -570,6 +571,15 @@ TEST_CASE("stage/pack_online: bad samples are left out, and are counted once aft
       }
     CHECK(next == states.size());
   }
+  const auto replaced = ps::generated(200, identity) | ps::map(bad) | ps::shuffle(ps::seed(3)) |
+                        ps::pack<"tokens", "loss">(64, {.window = 30}) | ps::bad_samples::replace(50) | ps::batch(2);
+  std::size_t samples = 0;
+  for (const seen& one : see_epoch(replaced)) {
+    samples += one.documents.size();
+    for (std::size_t i = 0; i < one.documents.size(); ++i)
+      CHECK(one.documents[i].length == length_of(one.labels[i]));
+  }
+  CHECK(samples == 200);
   const auto fatal =
       ps::generated(200, identity) | ps::map(bad) | ps::pack<"tokens", "loss">(64) | ps::batch(2);
   CHECK_THROWS_WITH(see_epoch(fatal), Contains("bad"));
@@ -579,7 +589,7 @@ TEST_CASE("stage/pack_online: bad samples are left out, and are counted once aft
                                             Contains("3 values in one field and 4 in another"));
 }
 
-TEST_CASE("stage/pack_online: impossible rows are refused when the plan is opened") {
+TEST_CASE("stage/online_pack: impossible rows are refused when the plan is opened") {
   const auto base = texts(30) | ps::filter(odd_thirds);
   CHECK_THROWS_WITH((base | ps::pack<"tokens">(0) | ps::batch(2)).open(),
                     Contains("a row of pack has 0 tokens"));
@@ -592,7 +602,7 @@ TEST_CASE("stage/pack_online: impossible rows are refused when the plan is opene
                     Contains(".align = 4"));
 }
 
-TEST_CASE("stage/pack_online: states that do not fit are refused") {
+TEST_CASE("stage/online_pack: states that do not fit are refused") {
   const auto base = texts(200) | ps::filter(odd_thirds);
   const auto plan = base | ps::pack<"tokens">(64, {.window = 20}) | ps::batch(2);
   auto run = plan.open();
@@ -614,7 +624,7 @@ TEST_CASE("stage/pack_online: states that do not fit are refused") {
   CHECK_THROWS_WITH((base | ps::batch(2, ps::ragged)).open(without), Contains("windows of pack"));
 }
 
-TEST_CASE("stage/pack_online: a run that is stopped, left or restarted within a window") {
+TEST_CASE("stage/online_pack: a run that is stopped, left or restarted within a window") {
   const auto plan = texts(400) | ps::filter(odd_thirds) | ps::pack<"tokens">(64, {.window = 50}) |
                     ps::batch(2) | ps::workers(2);
   const std::vector<seen> first = see_epoch(plan, 0), second = see_epoch(plan, 1);
@@ -651,9 +661,9 @@ TEST_CASE("stage/pack_online: a run that is stopped, left or restarted within a 
   for (auto&& b : unread.epoch(0)) FAIL("a batch of " << b.size() << " rows after a stop");
 }
 
-TEST_CASE("stage/pack_online: a forward source is packed as it comes, and resumes") {
+TEST_CASE("stage/online_pack: a forward source is packed as it comes, and resumes") {
   const penstock_test::temp_dir dir;
-  const penstock_test::deadline guard("pack_online");
+  const penstock_test::deadline guard("online_pack");
   std::vector<std::string> names;
   std::uint64_t number = 0;
   for (const int count : {0, 61, 1, 87, 0, 40}) {
@@ -691,4 +701,4 @@ TEST_CASE("stage/pack_online: a forward source is packed as it comes, and resume
   CHECK(rows_of(see_epoch(mixed), 64).size() >= rows_of(see_epoch(plan), 64).size() - 3);
 }
 
-}  // namespace pack_online_test
+}  // namespace online_pack_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/order/detail/window_packer.hpp>
+#include <penstock/order/window_packer.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::size_t window_packer::pack(std::span<const std::uint64_t> lengths,
                                                 std::uint64_t capacity) {
@@ -36,7 +36,7 @@ PENSTOCK_INLINE void window_packer::write(packed_window& into, std::span<const s
   into.ends.push_back(0);
   const permutation mixed(rows(), key);
   for (std::size_t row = 0; row < rows(); ++row) {
-    const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
+    const std::size_t from = options_.how == packing::in_order ? row : detail::to_size(mixed(row));
     for (const std::uint32_t item : packer_->items(from)) into.pieces.push_back(pieces_[item]);
     into.ends.push_back(into.pieces.size());
   }
@@ -65,7 +65,7 @@ PENSTOCK_INLINE std::uint64_t row_order_key(std::uint64_t seed, std::uint64_t ep
 }
 
 PENSTOCK_INLINE void check_pack(const packed_facts& facts) {
-  const auto refuse = [](std::initializer_list<piece> why) {
+  const auto refuse = [](std::initializer_list<detail::piece> why) {
     throw error(errc::argument, why).in_stage("pack");
   };
   const pack_options& o = facts.options;
@@ -79,7 +79,7 @@ PENSTOCK_INLINE void check_pack(const packed_facts& facts) {
 }
 
 PENSTOCK_INLINE void check_capacity(const packed_facts& facts, std::uint64_t capacity) {
-  const auto refuse = [](std::initializer_list<piece> why) {
+  const auto refuse = [](std::initializer_list<detail::piece> why) {
     throw error(errc::argument, why).in_stage("pack");
   };
   if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
@@ -93,4 +93,4 @@ PENSTOCK_INLINE void check_capacity(const packed_facts& facts, std::uint64_t cap
             "; give pack a capacity that is"});
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace penstock::inline v0_1

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-/// The rows of one window: what `pack` does with lengths, whether they are known before samples are read or
-/// are those of samples that have come.
-namespace penstock::inline v0_1::detail {
+/// What `pack` does with the lengths of one window, whether they are known before samples are read or are
+/// those of samples that have come.
+namespace penstock::inline v0_1 {
 
 /// A sample in a row, or a piece of one.
 struct packed_piece {
@@ -46,7 +46,12 @@ struct packed_window {
   }
 };
 
-/// Packs one window after another, and keeps its memory. One thread at a time.
+/// Packs one window after another: their samples, cut or split where they are too long, into rows by a
+/// `row_packer`, and the rows into the order in which they come. Keeps its memory. Threads: one at a time.
+///
+///     window_packer packer(options);
+///     packed_window rows;
+///     if (packer.pack(lengths, 4096) == lengths.size()) packer.write(rows, lengths, row_order_key(seed, 0, 0));
 class window_packer {
  public:
   explicit window_packer(const pack_options& options) : options_(options) {}
@@ -80,8 +85,8 @@ class window_packer {
 void check_pack(const packed_facts& facts);
 void check_capacity(const packed_facts& facts, std::uint64_t capacity);
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/window_packer.ipp>
+#include <penstock/order/window_packer.ipp>
 #endif

@@ -4,8 +4,8 @@
 #include <penstock/core/light_tuple.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/order/detail/window_packer.hpp>
 #include <penstock/order/step_cut.hpp>
+#include <penstock/order/window_packer.hpp>
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 
