@@ -35,7 +35,8 @@ TEST_CASE("order/window_packer: the rows of a key are those of another in anothe
     std::vector<std::vector<std::uint32_t>> all;
     for (std::size_t r = 0; r < window.rows(); ++r) {
       all.emplace_back();
-      for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i) all.back().push_back(window.pieces[i].place);
+      for (std::size_t i = window.ends[r]; i < window.ends[r + 1]; ++i)
+        all.back().push_back(window.pieces[i].place);
     }
     return all;
   };

@@ -127,7 +127,8 @@ TEST_CASE("run/state: where pack stands is written if it stands within windows")
   CHECK(ps::state_from_string(text) == s);
   for (const auto& wrong : {std::vector<std::uint64_t>{3}, std::vector<std::uint64_t>{3, 1, 7}}) {
     s.packed = wrong;
-    CHECK_THROWS_WITH(ps::state_from_string(to_string(s)), penstock_test::contains("two numbers in \"packed\""));
+    CHECK_THROWS_WITH(ps::state_from_string(to_string(s)),
+                      penstock_test::contains("two numbers in \"packed\""));
   }
   s.begin_epoch(2);
   CHECK(s.packed.empty());

@@ -262,6 +262,9 @@ TEST_CASE("stage/online_pack: a state resumes after every batch") {
     check_all_stops(base | ps::pack<"tokens">(64, small) | ps::batch(3) | ps::steps(8), 3);
     check_all_stops(base | ps::pack<"tokens">(64, {.window = 10'000}) | ps::batch(4) | ps::steps(9), 3);
     check_all_stops(base | ps::pack<"tokens">(64, {.window = 7}) | ps::batch(4) | ps::steps(2), 4);
+    // many windows have no rows
+    check_all_stops(base | ps::pack<"tokens">(9, {.overlong = ps::overlong::drop, .window = 2}) |
+                    ps::batch(3) | ps::steps(8));
   }
   SECTION("take and skip of samples and of batches") {
     check_all_stops(texts(400) | ps::filter(odd_thirds) | ps::skip(5) | ps::take(100) |
@@ -572,7 +575,8 @@ TEST_CASE("stage/online_pack: bad samples are left out, and are counted once aft
     CHECK(next == states.size());
   }
   const auto replaced = ps::generated(200, identity) | ps::map(bad) | ps::shuffle(ps::seed(3)) |
-                        ps::pack<"tokens", "loss">(64, {.window = 30}) | ps::bad_samples::replace(50) | ps::batch(2);
+                        ps::pack<"tokens", "loss">(64, {.window = 30}) | ps::bad_samples::replace(50) |
+                        ps::batch(2);
   std::size_t samples = 0;
   for (const seen& one : see_epoch(replaced)) {
     samples += one.documents.size();

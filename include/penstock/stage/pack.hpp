@@ -129,11 +129,27 @@ row_length row_length_of(Capacity&& capacity) {
 /// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
 /// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
 ///
-/// A run makes one pass over the lengths of an epoch when it first needs it, as `batch_by` does, and keeps 24
-/// bytes for each window; each window is packed once more when its rows are due.
-/// Kind: pack. Keeps all five guarantees; epochs may differ in steps, so `take`, `skip`, `repeat` and
-/// `steps(n)` cannot follow it.
-/// Bad samples: under `bad_samples::skip` the places of one are padding. `bad_samples::replace` is refused.
+/// Without `length`, `pack<"tokens">(capacity, options) | batch(n)` packs samples as they come, by the
+/// lengths that they have then: after `filter`, `unbatch` and `shuffle_buffer`, and over sources that are
+/// read forward, where it is unknown before which samples come; elsewhere, where there are no lengths yet. A
+/// rank collects `.window` samples and makes the same rows of them that lengths would have given; the last
+/// window of a pass over the data has fewer. What a batch has is the same, and so are the options,
+/// `context_parallel` and the tail policies; `deal_by`, a capacity that changes and rows by cost need
+/// lengths. Keeps `deterministic` and `resumable`; loses `indexed`, `lockstep`, which `steps(n)` restores,
+/// and `elastic`: each rank packs what comes to it. `take`, `skip`, `repeat` and `steps(n)` may follow. The
+/// first batch waits for a whole window.
+/// Costs the memory of a window of samples, and two copies of each value, into the window and from there into
+/// its row, by the consumer's thread; a run that resumes within a window reads that window again. Bad samples
+/// are left out or replaced before they are packed; fields of unequal length in one sample make it a bad one.
+/// With `overlong::refuse` a sample that is too long is an error in place of the batch that its window
+/// begins.
+///
+/// With lengths, a run makes one pass over the lengths of an epoch when it first needs it, as `batch_by`
+/// does, and keeps 24 bytes for each window; each window is packed once more when its rows are due.
+/// Kind: pack. Keeps all five guarantees with lengths; epochs may differ in steps, so `take`, `skip`,
+/// `repeat` and `steps(n)` cannot follow it.
+/// Bad samples, with lengths: under `bad_samples::skip` the places of one are padding. `bad_samples::replace`
+/// is refused.
 /// Throws `error(errc::argument)` for impossible options when the plan is opened; for a sample that is too
 /// long, then or in place of its step; `errc::state` if a sample is not as long as `length` says.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024.
@@ -141,6 +157,8 @@ row_length row_length_of(Capacity&& capacity) {
 ///     auto length = derive(
 ///         texts, "tokens", [](const auto& s) { return std::uint64_t{get<"tokens">(s).size()}; }, "derived");
 ///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | pack<"tokens">(length, 4096) | batch(8);
+///     auto filtered = texts | filter(is_good) | shard(rank, world_size) | pack<"tokens">(4096) | batch(8) |
+///                     steps(1000);
 template <fixed_string... Names, class Length, class Capacity>
   requires(!std::same_as<Capacity, pack_options>)
 [[nodiscard]] auto pack(Length length, Capacity capacity, const pack_options& options = {}) {

@@ -332,7 +332,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
   /// Collects the samples of the next window and packs them, perhaps into no row; false if there are none, or
   /// if the run was stopped.
   bool gather_window(std::uint64_t epoch) {
-    const feed& at = engine.delivered_feed();
+    feed& at = engine.delivered_feed();
     place_.begin_window(at);
     if (!find_row(epoch)) return false;
     const std::uint64_t pass = at.pass();

@@ -16,6 +16,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -81,7 +82,7 @@ class consumer_place {
   /// Elements of this epoch delivered at the last `commit`.
   [[nodiscard]] std::uint64_t number() const noexcept { return committed_.step; }
   /// With `pack`: a window begins with the next row.
-  void begin_window(const feed& delivered) { set(from_, delivered); }
+  void begin_window(feed& delivered);
   /// Its number in its epoch.
   [[nodiscard]] std::uint64_t window() const noexcept { return from_.window; }
   /// It has all of its samples.
@@ -152,6 +153,7 @@ class consumer_place {
   std::uint64_t window_ = 0;          // with `pack`: windows of this epoch that have had their last row
   std::uint64_t window_rows_ = 0;     // rows of the next one that a state says are done
   mark from_;                         // where the last window began
+  std::optional<feed> from_feed_;     // and the feed there, whose cursor would take long to find again
   mark committed_;
 };
 

@@ -81,6 +81,12 @@ PENSTOCK_INLINE void consumer_place::commit(const feed& delivered, std::uint64_t
   committed_.bad = bad;
 }
 
+PENSTOCK_INLINE void consumer_place::begin_window(feed& delivered) {
+  set(from_, delivered);
+  delivered.settle();
+  from_feed_ = delivered;
+}
+
 PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
   s.epoch = committed_.epoch;
   s.pass = committed_.pass;
@@ -94,10 +100,14 @@ PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
   s.packed.clear();
   if (committed_.window != 0 || committed_.window_rows != 0)
     s.packed = {committed_.window, committed_.window_rows};
-  if (delivered.epoch() == s.epoch && delivered.pass() == s.pass && delivered.step() == s.ordinal) {
+  const auto is_there = [&](const feed& at) {
+    return at.epoch() == s.epoch && at.pass() == s.pass && at.step() == s.ordinal;
+  };
+  if (is_there(delivered)) {
     delivered.settle();
     return write_cursor(s, delivered.cursor());
   }
+  if (from_feed_ && is_there(*from_feed_)) return write_cursor(s, from_feed_->cursor());
   feed before = delivered;  // chunks have been used up since
   before.seek(s.epoch, s.ordinal, s.pass);
   before.settle();
@@ -151,6 +161,7 @@ PENSTOCK_INLINE void delivery_shell::drop() noexcept {
 PENSTOCK_INLINE void delivery_shell::seek(const state& s) {
   if (!setup_.in_place && s.step != 0 && has_steps_of_epoch(s.step)) return go_to_epoch(s.epoch + 1);
   drop();
+  last_pass_ = s.pass;
   if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
   engine_.reposition(
       [&](feed& at) {
