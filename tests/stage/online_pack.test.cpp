@@ -2,6 +2,7 @@
 
 #include <penstock/stage/online_pack.hpp>
 
+#include <penstock/device/simulated.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
@@ -17,6 +18,7 @@
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/pack.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/seed.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
@@ -31,6 +33,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <set>
@@ -524,6 +527,23 @@ TEST_CASE("stage/online_pack: other fields are collated as batch says, and batch
     std::int32_t largest = -1;
     for (const std::int32_t token : ps::get<"tokens">(b).flat()) largest = std::max(largest, token);
     CHECK(largest <= 0);
+  }
+}
+
+TEST_CASE("stage/online_pack: a device gets the rows, also of the last, shorter batch") {
+  const auto base =
+      texts(200) | ps::filter(odd_thirds) | ps::pack<"tokens">(64, {.window = 20}) | ps::batch(4);
+  const std::vector<seen> expected = see_epoch(base);
+  const ps::simulated accelerator(ps::simulated::options{std::chrono::microseconds(1), 1e9});
+  for (const unsigned workers : {0u, 2u}) {
+    std::size_t step = 0;
+    for (auto&& b : (base | ps::pin_and_copy(accelerator) | ps::workers(workers)).epoch(0)) {
+      const auto there = ps::device_view<"tokens">(b);
+      REQUIRE(there.shape() == ps::extents(b.size(), 64));
+      CHECK(std::memcmp(there.data(), expected[step].tokens.data(), expected[step].tokens.size() * 4) == 0);
+      CHECK(see(b) == expected[step++]);
+    }
+    CHECK(step == expected.size());
   }
 }
 
