@@ -454,6 +454,7 @@ TEST_CASE("stage/online_pack: tails") {
   CHECK(padded.back().rows == 9);
   CHECK(padded.back().documents == kept.back().documents);
   check_complete(check_tokens(padded, 64));
+  CHECK(see_epoch(base | ps::batch(std::uint64_t{1} << 31)).size() == 1);
 }
 
 TEST_CASE("stage/online_pack: empty epochs, and samples of no tokens") {

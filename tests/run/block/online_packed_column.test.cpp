@@ -38,6 +38,8 @@ TEST_CASE("run/online_packed_column: from a chunk to a window, and from there in
   batch.place(rows);
   batch.begin(1);
   batch.grow(3, 0);
+  batch.reserve_rows(2, 0);
+  CHECK_THROWS_WITH(batch.reserve_rows(std::size_t{1} << 60, 0), Catch::Contains("larger than any memory"));
   rows.documents = {{0, 0, 2, 2, 1, 3}, {0, 2, 0, 0, 0, 0}, {1, 0, 2, 2, 0, 2}};
   batch.lay(0, window, 1);
   batch.lay(1, window, 2);

@@ -172,6 +172,12 @@ class column_set {
       (lay_one(detail::at<Is>(columns_), to, detail::at<Is>(window.columns_), from), ...);
     }(std::make_index_sequence<size>{});
   }
+  /// Makes room for so many rows of a batch, of which `keep` are there.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    each([&]<class Column>(Column& column) {
+      if constexpr (detail::keeps_sequences<Column>) column.reserve_rows(rows, keep);
+    });
+  }
   /// The tokens of the sample in a slot of a window.
   [[nodiscard]] std::uint64_t sequence_length(std::size_t slot) const {
     std::uint64_t length = 0;

@@ -43,6 +43,7 @@ class online_packed_column : public shapeless_column {
     if (in_rows_) return rows_.grow(slots, written);
     kept_.grow(slots, written);
   }
+  void reserve_rows(std::size_t rows, std::size_t keep) { rows_.reserve_rows(rows, keep); }
   /// Of a chunk.
   template <class U>
   void write(std::size_t slot, U&& value) {

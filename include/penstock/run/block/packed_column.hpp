@@ -14,6 +14,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// A batch of so many rows is larger than any memory.
+[[noreturn, gnu::cold]] void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes);
 /// A value that is to be in a row is no sequence.
 [[noreturn, gnu::cold]] void refuse_sequence(const extents& found);
 /// A sample has another length than it was packed with.
@@ -45,8 +47,7 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
-    const packed_rows view = rows_->view();
-    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
+    reserve_rows(detail::to_size(rows_->rows), 0);
     make_room_for_next(rows_->documents.size(), 0);
   }
   template <class U>
@@ -74,6 +75,13 @@ class packed_column : public shapeless_column {
         done = place + used;
       });
     pad(done, view.row_count() * view.capacity());
+  }
+  /// Makes room for so many rows, and keeps what is in the first `keep`.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    const std::size_t row = rows_->view().capacity() * sizeof(T);
+    if (row != 0 && rows > (std::size_t{1} << 56) / row) [[unlikely]]
+      detail::refuse_rows_of_batch(rows, row);
+    memory_.reserve(rows * row, keep * row);
   }
   /// Makes room for more documents of a block that one thread is filling.
   void grow(std::size_t slots, std::size_t written) { make_room_for_next(slots, written); }

@@ -7,6 +7,12 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes) {
+  throw error(errc::argument, {"a batch of ", rows, " rows of ", row_bytes,
+                               " bytes is larger than any memory; make batches smaller"})
+      .in_stage("batch");
+}
+
 PENSTOCK_INLINE void refuse_sequence(const extents& found) {
   throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
                             to_string(found)})

@@ -259,7 +259,10 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
     const bool pads = setup_.at_end == tail::pad;
     if constexpr (parts::packs_online) {
-      if (pads) out.packed.rows = setup_.batch_size;
+      if (pads) {
+        window_.reserve_rows(out, setup_.batch_size);
+        out.packed.rows = setup_.batch_size;
+      }
       out.slots = batch.slots = batch.valid;
     } else {
       out.slots = batch.slots = pads ? setup_.batch_size : batch.valid;
@@ -306,13 +309,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.indices.clear();
     engine.settle(out);
     out.columns.expect(engine.shapes());
-    room_ = std::min(setup_.batch_size, tuning::gathered_rows);
     if constexpr (parts::packs_online) {
-      window_.place_rows(out, setup_.batch_size);
       room_ = tuning::gathered_rows;
+      window_.begin(out, room_, setup_.batch_size);
+    } else {
+      room_ = std::min(setup_.batch_size, tuning::gathered_rows);
+      out.columns.begin(detail::to_size(room_));
     }
-    out.columns.begin(detail::to_size(room_));
-    if constexpr (parts::packs_online) out.packed.rows = 0;
   }
   /// Rows of a batch that is being filled.
   static std::uint64_t rows_in(const block_type& out) noexcept {

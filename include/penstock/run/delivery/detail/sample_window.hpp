@@ -44,20 +44,32 @@ class sample_window {
   [[nodiscard]] std::uint64_t length(std::size_t sample) const { return lengths_[sample]; }
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_.rows(); }
 
-  /// Before the columns of a batch begin: says that they are in up to `rows` rows.
+  /// Begins the columns of a batch that has no rows yet, and will have `rows` at most.
   template <class Block>
-  void place_rows(Block& out, std::uint64_t rows) const {
+  void begin(Block& out, std::uint64_t slots, std::uint64_t rows) {
+    rows_there_ = 0;
+    rows_wanted_ = rows;
     out.packed.documents.clear();
-    out.packed.rows = rows;
+    out.packed.rows = 0;
     out.packed.capacity = capacity();
     out.packed.slices = facts_.slices;
     out.packed.slice = facts_.slice;
     out.packed.pad = facts_.options.pad;
     out.columns.place(out.packed);
+    out.columns.begin(to_size(slots));
+  }
+  /// Makes room for at least so many rows.
+  template <class Block>
+  void reserve_rows(Block& out, std::uint64_t rows) {
+    if (rows <= rows_there_) return;
+    out.columns.reserve_rows(to_size(rows), to_size(out.packed.rows));
+    rows_there_ = rows;
   }
   /// Adds a row of this window to a batch; `room_there`: slots that it has memory for.
   template <class Block>
   void lay(std::size_t row, Block& out, std::uint64_t& room_there) {
+    if (out.packed.rows == rows_there_)
+      reserve_rows(out, std::min(rows_wanted_, std::max<std::uint64_t>(16, 2 * rows_there_)));
     const auto number = static_cast<std::uint32_t>(out.packed.rows++);
     rows_.each_document(row, number, facts_.options.align,
                         [&](const packed_piece& piece, const packed_document& document) {
@@ -88,6 +100,8 @@ class sample_window {
   window_packer packer_;
   std::vector<std::uint64_t> lengths_;
   packed_window rows_;
+  // Of the batch that is being filled: rows that it has memory for, and that it will have at most.
+  std::uint64_t rows_there_ = 0, rows_wanted_ = 0;
 };
 
 /// In a plan whose rows are not packed from a window.
