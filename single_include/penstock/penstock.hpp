@@ -24309,6 +24309,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// A batch of so many rows is larger than any memory.
+[[noreturn, gnu::cold]] void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes);
 /// A value that is to be in a row is no sequence.
 [[noreturn, gnu::cold]] void refuse_sequence(const extents& found);
 /// A sample has another length than it was packed with.
@@ -24340,8 +24342,7 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
-    const packed_rows view = rows_->view();
-    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
+    reserve_rows(detail::to_size(rows_->rows), 0);
     make_room_for_next(rows_->documents.size(), 0);
   }
   template <class U>
@@ -24369,6 +24370,13 @@ class packed_column : public shapeless_column {
         done = place + used;
       });
     pad(done, view.row_count() * view.capacity());
+  }
+  /// Makes room for so many rows, and keeps what is in the first `keep`.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    const std::size_t row = rows_->view().capacity() * sizeof(T);
+    if (row != 0 && rows > (std::size_t{1} << 56) / row) [[unlikely]]
+      detail::refuse_rows_of_batch(rows, row);
+    memory_.reserve(rows * row, keep * row);
   }
   /// Makes room for more documents of a block that one thread is filling.
   void grow(std::size_t slots, std::size_t written) { make_room_for_next(slots, written); }
@@ -24438,6 +24446,12 @@ class packed_column : public shapeless_column {
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes) {
+  throw error(errc::argument, {"a batch of ", rows, " rows of ", row_bytes,
+                               " bytes is larger than any memory; make batches smaller"})
+      .in_stage("batch");
+}
+
 PENSTOCK_INLINE void refuse_sequence(const extents& found) {
   throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
                             to_string(found)})
@@ -24491,6 +24505,7 @@ class online_packed_column : public shapeless_column {
     if (in_rows_) return rows_.grow(slots, written);
     kept_.grow(slots, written);
   }
+  void reserve_rows(std::size_t rows, std::size_t keep) { rows_.reserve_rows(rows, keep); }
   /// Of a chunk.
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -24711,6 +24726,12 @@ class column_set {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (lay_one(detail::at<Is>(columns_), to, detail::at<Is>(window.columns_), from), ...);
     }(std::make_index_sequence<size>{});
+  }
+  /// Makes room for so many rows of a batch, of which `keep` are there.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    each([&]<class Column>(Column& column) {
+      if constexpr (detail::keeps_sequences<Column>) column.reserve_rows(rows, keep);
+    });
   }
   /// The tokens of the sample in a slot of a window.
   [[nodiscard]] std::uint64_t sequence_length(std::size_t slot) const {
@@ -32206,20 +32227,32 @@ class sample_window {
   [[nodiscard]] std::uint64_t length(std::size_t sample) const { return lengths_[sample]; }
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_.rows(); }
 
-  /// Before the columns of a batch begin: says that they are in up to `rows` rows.
+  /// Begins the columns of a batch that has no rows yet, and will have `rows` at most.
   template <class Block>
-  void place_rows(Block& out, std::uint64_t rows) const {
+  void begin(Block& out, std::uint64_t slots, std::uint64_t rows) {
+    rows_there_ = 0;
+    rows_wanted_ = rows;
     out.packed.documents.clear();
-    out.packed.rows = rows;
+    out.packed.rows = 0;
     out.packed.capacity = capacity();
     out.packed.slices = facts_.slices;
     out.packed.slice = facts_.slice;
     out.packed.pad = facts_.options.pad;
     out.columns.place(out.packed);
+    out.columns.begin(to_size(slots));
+  }
+  /// Makes room for at least so many rows.
+  template <class Block>
+  void reserve_rows(Block& out, std::uint64_t rows) {
+    if (rows <= rows_there_) return;
+    out.columns.reserve_rows(to_size(rows), to_size(out.packed.rows));
+    rows_there_ = rows;
   }
   /// Adds a row of this window to a batch; `room_there`: slots that it has memory for.
   template <class Block>
   void lay(std::size_t row, Block& out, std::uint64_t& room_there) {
+    if (out.packed.rows == rows_there_)
+      reserve_rows(out, std::min(rows_wanted_, std::max<std::uint64_t>(16, 2 * rows_there_)));
     const auto number = static_cast<std::uint32_t>(out.packed.rows++);
     rows_.each_document(row, number, facts_.options.align,
                         [&](const packed_piece& piece, const packed_document& document) {
@@ -32250,6 +32283,8 @@ class sample_window {
   window_packer packer_;
   std::vector<std::uint64_t> lengths_;
   packed_window rows_;
+  // Of the batch that is being filled: rows that it has memory for, and that it will have at most.
+  std::uint64_t rows_there_ = 0, rows_wanted_ = 0;
 };
 
 /// In a plan whose rows are not packed from a window.
@@ -33391,7 +33426,10 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     }
     const bool pads = setup_.at_end == tail::pad;
     if constexpr (parts::packs_online) {
-      if (pads) out.packed.rows = setup_.batch_size;
+      if (pads) {
+        window_.reserve_rows(out, setup_.batch_size);
+        out.packed.rows = setup_.batch_size;
+      }
       out.slots = batch.slots = batch.valid;
     } else {
       out.slots = batch.slots = pads ? setup_.batch_size : batch.valid;
@@ -33438,13 +33476,13 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.indices.clear();
     engine.settle(out);
     out.columns.expect(engine.shapes());
-    room_ = std::min(setup_.batch_size, tuning::gathered_rows);
     if constexpr (parts::packs_online) {
-      window_.place_rows(out, setup_.batch_size);
       room_ = tuning::gathered_rows;
+      window_.begin(out, room_, setup_.batch_size);
+    } else {
+      room_ = std::min(setup_.batch_size, tuning::gathered_rows);
+      out.columns.begin(detail::to_size(room_));
     }
-    out.columns.begin(detail::to_size(room_));
-    if constexpr (parts::packs_online) out.packed.rows = 0;
   }
   /// Rows of a batch that is being filled.
   static std::uint64_t rows_in(const block_type& out) noexcept {
