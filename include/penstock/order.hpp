@@ -39,4 +39,5 @@
 #include <penstock/order/take.hpp>
 #include <penstock/order/weighted.hpp>
 #include <penstock/order/weights.hpp>
+#include <penstock/order/window_packer.hpp>
 #include <penstock/order/world.hpp>

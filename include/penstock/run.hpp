@@ -10,6 +10,7 @@
 #include <penstock/run/block/column_set.hpp>
 #include <penstock/run/block/finish_columns.hpp>
 #include <penstock/run/block/flexible_values.hpp>
+#include <penstock/run/block/online_packed_column.hpp>
 #include <penstock/run/block/packed_column.hpp>
 #include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/block/slot_layout.hpp>

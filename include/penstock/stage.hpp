@@ -25,6 +25,7 @@
 #include <penstock/stage/memory.hpp>
 #include <penstock/stage/mix_batch.hpp>
 #include <penstock/stage/on_device.hpp>
+#include <penstock/stage/online_pack.hpp>
 #include <penstock/stage/pack.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>

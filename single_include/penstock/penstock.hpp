@@ -8798,6 +8798,12 @@ template <class T>
 concept uneven_batch =
     part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
 
+/// A `pack` stage that packs samples as they come, rather than by lengths that are known before: `static
+/// constexpr bool packs_online = true`.
+template <class T>
+concept online_pack =
+    part_of_kind<T, pack_tag> && requires { requires bool(std::remove_cvref_t<T>::packs_online); };
+
 /// An order stage that only counts and does not need to know the size: `static constexpr bool counts_only =
 /// true`.
 template <class T>
@@ -9520,6 +9526,8 @@ struct pitched_policy : detail::policy {
 /// Puts a field's values into the rows that `pack` made: a `packed_view`. It is the policy of the fields that
 /// `pack` names.
 struct packed_policy : detail::policy {};
+/// The same where `pack` has no lengths: values are kept until a window of samples is there.
+struct online_packed_policy : detail::policy {};
 
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
 /// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
@@ -10506,7 +10514,7 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false, placed = false, computes = false, packed = false;
+       varies = false, placed = false, computes = false, packed = false, packs_online = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -10593,7 +10601,8 @@ consteval chain_facts facts_after(chain_facts f) {
   if (Draws) f.drawn = true;
   if (positional_part<Stage>) f.placed = true;
   if (part_of_kind<Stage, pack_tag>) f.packed = true;
-  if (uneven_batch<Stage> || (f.packed && f.batched)) f.uneven = true;
+  if (online_pack<Stage>) f.packs_online = f.decided = true;
+  if (uneven_batch<Stage> || (f.packed && f.batched && !f.packs_online)) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (computing_part<Stage>) f.computes = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
@@ -15308,6 +15317,8 @@ struct plan_parts {
   static constexpr bool has_steps = facts.steps;
   /// Whether the rows of batches hold several samples each.
   static constexpr bool packed = facts.packed;
+  /// Whether they are packed from samples as they come.
+  static constexpr bool packs_online = facts.packs_online;
   /// Whether a bad sample may leave a hole, or be replaced by another sample.
   using bad_samples = typename in::template first<bad_samples_tag, detail::bad_samples_are_fatal>;
   static constexpr bool tolerant = bad_samples::tolerates, replaces = bad_samples::replaces;
@@ -22357,8 +22368,11 @@ struct state {
   std::uint64_t bad = 0;               ///< `bad_samples`: count of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
   std::vector<std::uint64_t> front;    ///< forward sources: the places of the source and of its orders
-  std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
-  std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
+  /// `pack` without lengths: windows of this epoch that are done, and rows of the next one that are; empty at
+  /// the beginning of an epoch.
+  std::vector<std::uint64_t> packed;
+  std::vector<std::string> plan;  ///< the data and the stages that determine the sequence, for messages
+  std::vector<state> ranks;       ///< of a merged state: the states of ranks 0, 1, ...
 
   /// Moves the place to the beginning of an epoch.
   void begin_epoch(std::uint64_t which);
@@ -22433,6 +22447,7 @@ PENSTOCK_INLINE void state::begin_epoch(std::uint64_t which) {
   step = pass = ordinal = rows = survivors = taken = given = dealt = bad = 0;
   held.clear();
   front.clear();
+  packed.clear();
 }
 
 namespace detail {
@@ -22470,6 +22485,7 @@ PENSTOCK_INLINE std::string state_body(const state& s) {
   text += ']';
   numbers("held", s.held);
   if (!s.front.empty()) numbers("front", s.front);
+  if (!s.packed.empty()) numbers("packed", s.packed);
   text += ", ";
   if (!s.ranks.empty()) {
     text += "\"ranks\": [";
@@ -22519,6 +22535,11 @@ class state_reader {
     if (json_.optional_name("front")) {
       json_.list([&] { s.front.push_back(json_.quoted_number()); });
       if (s.front.empty()) json_.fail("a number in \"front\"", json_.at());
+      json_.expect(',');
+    }
+    if (json_.optional_name("packed")) {
+      json_.list([&] { s.packed.push_back(json_.quoted_number()); });
+      if (s.packed.size() != 2) json_.fail("two numbers in \"packed\"", json_.at());
       json_.expect(',');
     }
     if (depth == 0 && json_.optional_name("ranks")) {
@@ -22585,6 +22606,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   }
   merged.held.clear();
   merged.front.clear();
+  merged.packed.clear();
   return merged;
 }
 
@@ -23953,6 +23975,7 @@ class flexible_values {
   /// Allocates from the side arena for the value of a slot, laid out as it will be in the slot. Workers share
   /// the arena, which keeps its memory for the next round.
   [[nodiscard]] std::byte* put_aside(std::size_t slot, const extents& shape);
+  [[nodiscard]] const std::byte* where_aside(std::size_t slot) const noexcept { return entries_[slot].where; }
   [[nodiscard]] memory_space space() const noexcept { return memory_.space(); }
   [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
   [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }
@@ -24726,6 +24749,10 @@ class flexible_column : public flexible_values {
       write_at(reinterpret_cast<T*>(aside), value, found, memory_space::host);
     }
   }
+  /// Before `finish`: a value of one dimension that was put aside.
+  [[nodiscard]] std::span<const T> value_aside(std::size_t slot) const {
+    return {reinterpret_cast<const T*>(where_aside(slot)), detail::to_size(shape_at(slot).elements())};
+  }
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid,
               [[maybe_unused]] bool holes = false) {
     if constexpr (how == collation::stacked)
@@ -24822,6 +24849,10 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// A batch of so many rows is larger than any memory.
+[[noreturn, gnu::cold]] void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes);
+/// A value that is to be in a row is no sequence.
+[[noreturn, gnu::cold]] void refuse_sequence(const extents& found);
 /// A sample has another length than it was packed with.
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
@@ -24850,13 +24881,8 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
-    const packed_rows view = rows_->view();
-    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
-    const std::size_t runs = rows_->slices == 1 ? 0 : 2 * rows_->documents.size();
-    if (runs > room_for_next_) {
-      next_ = detail::fixed_array<T>(runs);
-      room_for_next_ = runs;
-    }
+    reserve_rows(detail::to_size(rows_->rows), 0);
+    make_room_for_next(rows_->documents.size(), 0);
   }
   template <class U>
   void write(std::size_t slot, const U& value) {
@@ -24882,7 +24908,15 @@ class packed_column : public shapeless_column {
       });
     pad(done, view.row_count() * view.capacity());
   }
-  void grow(std::size_t, std::size_t) noexcept {}
+  /// Makes room for so many rows, and keeps what is in the first `keep`.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    const std::size_t row = rows_->view().capacity() * sizeof(T);
+    if (row != 0 && rows > (std::size_t{1} << 56) / row) [[unlikely]]
+      detail::refuse_rows_of_batch(rows, row);
+    memory_.reserve(rows * row, keep * row);
+  }
+  /// Makes room for more documents of a block that one thread is filling.
+  void grow(std::size_t slots, std::size_t written) { make_room_for_next(slots, written); }
   [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
   void release() noexcept { memory_.release(); }
@@ -24906,6 +24940,14 @@ class packed_column : public shapeless_column {
     } else {
       return static_cast<std::uint64_t>(value.size()) == length;
     }
+  }
+  void make_room_for_next(std::size_t documents, std::size_t keep) {
+    const std::size_t runs = rows_->slices == 1 ? 0 : 2 * documents;
+    if (runs <= room_for_next_) return;
+    detail::fixed_array<T> larger(runs);
+    std::copy_n(next_.get(), 2 * keep, larger.get());
+    next_ = std::move(larger);
+    room_for_next_ = runs;
   }
   [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
   [[nodiscard]] T* row(const packed_document& d) const noexcept {
@@ -24949,14 +24991,123 @@ class packed_column : public shapeless_column {
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes) {
+  throw error(errc::argument, {"a batch of ", rows, " rows of ", row_bytes,
+                               " bytes is larger than any memory; make batches smaller"})
+      .in_stage("batch");
+}
+
+PENSTOCK_INLINE void refuse_sequence(const extents& found) {
+  throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
+                            to_string(found)})
+      .in_stage("pack");
+}
+
 PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& expected,
                                    const packed_step& rows) {
-  if (found.rank() != 1)
-    throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
-                              to_string(found)})
-        .in_stage("pack");
+  if (found.rank() != 1) refuse_sequence(found);
   throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole,
                             " in ", *rows.lengths, "; make the lengths again from these samples"})
+      .in_stage("pack");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/run/block/online_packed_column.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Fields of a sample that are to stand in the same places differ in length.
+[[noreturn, gnu::cold]] void refuse_lengths(std::uint64_t one, std::uint64_t other);
+
+}  // namespace detail
+
+/// Sequences that `pack` puts into rows once a window of samples is there. In a chunk and in a window each
+/// value is kept by itself; in a batch, which was told the places by `place`, they are in rows.
+template <class T>
+class online_packed_column : public shapeless_column {
+  using kept_values = flexible_column<T, ragged_policy>;
+
+ public:
+  using value_type = T;
+
+  template <class Session>
+  online_packed_column(Session& session, memory_account& account)
+      : kept_(session, account), rows_(session, account) {}
+
+  void place(packed_step& rows) {
+    rows_.place(rows);
+    in_rows_ = true;
+  }
+  void begin(std::size_t slots) {
+    if (!in_rows_) return kept_.begin(slots);
+    rows_.begin(slots);
+    rows_.grow(slots, 0);  // its documents are not known yet
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    if (in_rows_) return rows_.grow(slots, written);
+    kept_.grow(slots, written);
+  }
+  void reserve_rows(std::size_t rows, std::size_t keep) { rows_.reserve_rows(rows, keep); }
+  /// Of a chunk.
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    const extents found = detail::value_shape(value);
+    if (found.rank() != 1) [[unlikely]]
+      detail::refuse_sequence(found);
+    kept_.write(slot, std::forward<U>(value));
+  }
+  void unwrite(std::size_t slot) noexcept { kept_.unwrite(slot); }
+  void blank(std::size_t slot) {
+    if (in_rows_) return rows_.blank(slot);
+    kept_.blank(slot);
+  }
+  /// Rows of a chunk become rows of a window.
+  void copy(std::size_t to, const online_packed_column& other, std::size_t first, std::size_t count) {
+    kept_.copy(to, other.kept_, first, count);
+  }
+  /// A value of a window is put into the place in a row that a slot of this batch has.
+  void lay(std::size_t slot, const online_packed_column& window, std::size_t from) {
+    rows_.write(slot, window.kept_.value_aside(from));
+  }
+  /// The tokens of a value that was written or copied.
+  [[nodiscard]] std::uint64_t sequence_length(std::size_t slot) const { return kept_.shape_at(slot)[0]; }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
+    rows_.finish(first, slots, valid, holes);
+  }
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return kept_.held() + rows_.held(); }
+  void release() noexcept {
+    kept_.release();
+    rows_.release();
+  }
+
+  [[nodiscard]] packed_view<const T> view(std::size_t first, std::size_t slots) const {
+    return rows_.view(first, slots);
+  }
+  [[nodiscard]] packed_view<T> edit(std::size_t first, std::size_t slots) { return rows_.edit(first, slots); }
+  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
+    return in_rows_ ? rows_.bytes(first, slots) : bytes_view();
+  }
+
+ private:
+  kept_values kept_;
+  packed_column<T> rows_;
+  bool in_rows_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/online_packed_column.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_lengths(std::uint64_t one, std::uint64_t other) {
+  throw error(errc::shape,
+              {"pack puts the fields of a sample into the same places of a row, and this one has ", one,
+               " values in one field and ", other, " in another; give them equal lengths"})
       .in_stage("pack");
 }
 
@@ -24988,6 +25139,15 @@ struct column_for<V, packed_policy, shape_class::fixed> {
   using type = packed_column<typename stored<V>::type>;
 };
 
+template <class V, shape_class Shape>
+struct column_for<V, online_packed_policy, Shape> {
+  using type = online_packed_column<typename stored<V>::type>;
+};
+template <class V>
+struct column_for<V, online_packed_policy, shape_class::fixed> {
+  using type = online_packed_column<typename stored<V>::type>;
+};
+
 template <class Batch, class V>
 struct columns_for {
   using type = light_tuple<typename column_for<V, typename Batch::template policy<void>>::type>;
@@ -25008,6 +25168,10 @@ inline constexpr std::uint64_t row_bytes_of<Column> = Column::row_bytes;
 template <class... Columns>
 inline constexpr std::uint64_t row_bytes_of<light_tuple<Columns...>> =
     (row_bytes_of<Columns> + ... + std::uint64_t{0});
+
+/// Whether a column keeps sequences that are put into rows later.
+template <class Column>
+inline constexpr bool keeps_sequences = requires(const Column& c) { c.sequence_length(std::size_t{}); };
 
 template <class Column, class Run>
 inline constexpr bool takes_run =
@@ -25052,6 +25216,7 @@ class column_set {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
       }(std::make_index_sequence<size>{});
+      if constexpr (sequences > 1) check_lengths(slot);
     } else {
       detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
@@ -25100,6 +25265,24 @@ class column_set {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (detail::at<Is>(columns_).copy(to, detail::at<Is>(other.columns_), first, count), ...);
     }(std::make_index_sequence<size>{});
+  }
+  /// Puts row `from` of a window into a slot of this batch, and what is to be in a row into its place there.
+  void lay(std::size_t to, const column_set& window, std::size_t from) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (lay_one(detail::at<Is>(columns_), to, detail::at<Is>(window.columns_), from), ...);
+    }(std::make_index_sequence<size>{});
+  }
+  /// Makes room for so many rows of a batch, of which `keep` are there.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    each([&]<class Column>(Column& column) {
+      if constexpr (detail::keeps_sequences<Column>) column.reserve_rows(rows, keep);
+    });
+  }
+  /// The tokens of the sample in a slot of a window.
+  [[nodiscard]] std::uint64_t sequence_length(std::size_t slot) const {
+    std::uint64_t length = 0;
+    each_sequence([&](const auto& column) { length = column.sequence_length(slot); });
+    return length;
   }
   /// The shapes found in the last round, which the next round may expect.
   using known_shapes = std::array<std::optional<extents>, size>;
@@ -25155,6 +25338,33 @@ class column_set {
  private:
   static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
+  /// Fields that are kept until they are put into rows.
+  static constexpr int sequences = []<class... Each>(const light_tuple<Each...>*) {
+    return (int{detail::keeps_sequences<Each>} + ... + 0);
+  }(static_cast<const Columns*>(nullptr));
+
+  void each_sequence(auto f) const {
+    columns_.apply([&](const auto&... columns) {
+      const auto one = [&]<class Column>(const Column& column) {
+        if constexpr (detail::keeps_sequences<Column>) f(column);
+      };
+      (one(columns), ...);
+    });
+  }
+  void check_lengths(std::size_t slot) const {
+    const std::uint64_t expected = sequence_length(slot);
+    each_sequence([&](const auto& column) {
+      if (const std::uint64_t found = column.sequence_length(slot); found != expected) [[unlikely]]
+        detail::refuse_lengths(found, expected);
+    });
+  }
+  template <class Column>
+  static void lay_one(Column& column, std::size_t to, const Column& window, std::size_t from) {
+    if constexpr (detail::keeps_sequences<Column>)
+      column.lay(to, window, from);
+    else
+      column.copy(to, window, from, 1);
+  }
   void each(auto f) {
     columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }
@@ -27097,7 +27307,10 @@ template <class Plan>
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = reader_traits_of<typename Plan::source_type::reader>.latency;
   if constexpr (parts::batched) {
-    if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
+    if constexpr (parts::packs_online)
+      facts.batch_size = detail::at<parts::in::packs>(p.stages()).options.window;
+    else if constexpr (!parts::facts.uneven)
+      facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
     facts.slot_bytes = columns_of<Plan>::row_bytes;  // includes gaps
   }
   if (reader != nullptr) facts.sample_bytes = bytes_per_sample_of(*reader);
@@ -30649,6 +30862,7 @@ struct row_rules {
   bool batched = false;            ///< false: a loop without batches
   bool deals = false;              ///< the ranks share what filters keep
   bool dealt_in_rotation = false;  ///< a loop without batches or filters over an indexed source
+  bool packs = false;              ///< `pack` makes the rows of batches from these rows
 };
 
 /// The consumer's place among the rows of chunks. It advances row by row; a state records the place at the
@@ -30698,6 +30912,25 @@ class consumer_place {
 
   /// Elements of this epoch delivered at the last `commit`.
   [[nodiscard]] std::uint64_t number() const noexcept { return committed_.step; }
+  /// With `pack`: a window begins with the next row.
+  void begin_window(feed& delivered);
+  /// Its number in its epoch.
+  [[nodiscard]] std::uint64_t window() const noexcept { return from_.window; }
+  /// It has all of its samples.
+  void end_window(const feed& delivered) noexcept {
+    if (delivered.epoch() != from_.epoch) return;  // the next epoch has begun
+    ++window_;
+    window_rows_ = 0;
+  }
+  /// Rows of the window that a state says are done.
+  [[nodiscard]] std::uint64_t window_rows_done() const noexcept { return from_.window_rows; }
+  /// Records that so many rows of the window that began last are delivered, and `step` batches.
+  void commit_window(std::uint64_t rows, std::uint64_t step, std::uint64_t bad) {
+    committed_ = from_;
+    committed_.window_rows = rows;
+    committed_.step = step;
+    committed_.bad = bad;
+  }
   /// Counts one more delivered row of a loop without batches.
   void count_row() noexcept { ++step_; }
   void count_to(std::uint64_t number) noexcept { step_ = number; }
@@ -30730,8 +30963,12 @@ class consumer_place {
   /// What a state records.
   struct mark {
     std::uint64_t epoch = 0, pass = 0, ordinal = 0, step = 0, rows = 0, survivors = 0, dealt = 0, bad = 0;
+    std::uint64_t window = 0, window_rows = 0;
     std::vector<std::uint64_t> front;
   };
+
+  /// The consumer's current place, but for the bad samples.
+  void set(mark& here, const feed& delivered) const;
 
   row_rules rules_;
   std::uint64_t row_ = 0;
@@ -30744,6 +30981,10 @@ class consumer_place {
   bool is_dealt_ = false;
   std::uint64_t beyond_ = 0;          // loops without batches: rows of other ranks beyond whole steps
   std::vector<std::uint64_t> front_;  // forward sources: the front's place before the current chunk
+  std::uint64_t window_ = 0;          // with `pack`: windows of this epoch that have had their last row
+  std::uint64_t window_rows_ = 0;     // rows of the next one that a state says are done
+  mark from_;                         // where the last window began
+  std::optional<feed> from_feed_;     // and the feed there, whose cursor would take long to find again
   mark committed_;
 };
 
@@ -30795,7 +31036,9 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   /// that threads of the parent held stay locked.
   void keep_forever() noexcept;
 
-  [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
+  [[nodiscard]] std::uint64_t epoch() noexcept {
+    return has_window_row() ? window_epoch_ : engine_.delivered_feed().epoch();
+  }
   void drop() noexcept;
   /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
@@ -30830,7 +31073,8 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   }
   /// Chunks: whether the next row can be used without further checks.
   [[nodiscard]] bool at_row(std::uint64_t epoch) noexcept {
-    return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() && this->epoch() == epoch;
+    return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() &&
+           engine_.delivered_feed().epoch() == epoch;
   }
   /// Usable rows of the current chunk: those before its failure, if it has one.
   [[nodiscard]] std::uint64_t good_rows() const noexcept {
@@ -30845,6 +31089,14 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   void commit_bad(std::uint64_t epoch);
   /// Commits everything found and delivered so far.
   void commit() { place_.commit(engine_.delivered_feed(), bad_so_far()); }
+  /// Commits a batch, the one of this number, after which the next row comes.
+  void commit_batch(std::uint64_t epoch, std::uint64_t number);
+  /// `pack` without lengths: whether rows of the last window are not delivered yet.
+  [[nodiscard]] bool has_window_row() const noexcept { return window_row_ != window_rows_; }
+  /// A window has been packed into `rows` rows, some of which a state may say are done.
+  void begin_window_rows(std::uint64_t rows, std::uint64_t epoch);
+  /// Throws the error of a sample that is longer than a row.
+  [[noreturn]] void refuse_long_sample(position at, std::uint64_t length, std::uint64_t capacity);
   /// Commits at an epoch's end; does nothing if the run was stopped.
   void commit_end(std::uint64_t epoch);
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so, starts the next
@@ -30858,6 +31110,8 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   block* block_ = nullptr;    // the current block
   block* filling_ = nullptr;  // a batch in progress
   block_pool gathered_;       // batches made from rows of chunks
+  // `pack` without lengths: rows of the last window, and the next one of them
+  std::uint64_t window_rows_ = 0, window_row_ = 0, window_epoch_ = 0;
 
  private:
   /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
@@ -30888,11 +31142,817 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   tolerant_tally* tally_;
   const delivery_calls* calls_;
   void* plan_part_;
-  std::size_t next_ = 0;      // batches in place: the next one of the block
-  std::size_t bad_ = 0;       // bad samples of the chunk already seen
-  std::uint32_t shares_ = 0;  // of the block
-  std::uint32_t out_ = 0;     // of `shares_`, those delivered and not taken back
+  std::uint64_t last_pass_ = 0;  // the last one whose window had a row
+  std::size_t next_ = 0;         // batches in place: the next one of the block
+  std::size_t bad_ = 0;          // bad samples of the chunk already seen
+  std::uint32_t shares_ = 0;     // of the block
+  std::uint32_t out_ = 0;        // of `shares_`, those delivered and not taken back
   shared<delivery_shell> self_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/equal_work.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The work that a document of n tokens makes, as a whole number: `linear` n + `quadratic` n^2. Attention is
+/// within documents, so the work of a row is the sum over its documents.
+///
+/// Only the ratio of the two matters. A layer of a causal transformer of width d takes 24 d^2 n operations
+/// for its matrices and 2 d n^2 for attention, so 12 d to 1: the default is d = 4,096. {0, 1} is attention
+/// alone.
+///
+///     work_weights{.linear = 12 * 2048}.of(512)   // of a model of width 2,048
+struct work_weights {
+  std::uint64_t linear = 12 * 4096, quadratic = 1;
+
+  /// 2^64 - 1 if it were more than that.
+  [[nodiscard]] constexpr std::uint64_t of(std::uint32_t tokens) const noexcept {
+    return plus(times(linear, tokens), times(times(quadratic, tokens), tokens));
+  }
+  /// The sum of two amounts of work, likewise.
+  [[nodiscard]] static constexpr std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
+    return a + b < a ? most : a + b;
+  }
+
+ private:
+  static constexpr std::uint64_t most = ~std::uint64_t{0};
+  [[nodiscard]] static constexpr std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept {
+    return b != 0 && a > most / b ? most : a * b;
+  }
+};
+
+/// Deals the rows of a step to the ranks, equally many to each, so that the rank with the most work has as
+/// little as possible: all ranks wait for it.
+///
+/// The most costly row goes to the rank with the least work that still takes one, then the next one, and so
+/// on; then rows are exchanged in pairs between the rank with the most work and those with the least, as long
+/// as that helps. Never worse than rows in order, `count / ranks` consecutive ones to each rank. If the rows
+/// do not divide evenly, the first `count % ranks` ranks have one more. Whole numbers only, so that every
+/// rank computes the same deal on any machine, and nothing is communicated.
+/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, 16
+/// bytes for each row and each rank: once it has seen as many, `deal` allocates nothing.
+/// Throws `error(errc::argument)` for no ranks. Costs whose sum might be 2^63 or more are rounded.
+/// Threads: one at a time.
+/// Source: R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969 (the longest first), with a limit
+/// to the number as in L.-H. Tsai, "Asymptotic Analysis of an Algorithm for Balanced Parallel Processor
+/// Scheduling", 1992.
+///
+///     equal_work work;
+///     work.deal(costs, world_size);
+///     for (const std::uint32_t row : work.rows(rank)) take(row);
+class equal_work {
+ public:
+  /// Deals rows of these costs. What was dealt before is gone.
+  void deal(std::span<const std::uint64_t> costs, std::size_t ranks);
+
+  [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
+  /// The rows of a rank, as numbers of `costs`, ascending. Valid until the next `deal`.
+  [[nodiscard]] std::span<const std::uint32_t> rows(std::size_t rank) const noexcept {
+    return {rows_.data() + begin_of(rank), begin_of(rank + 1) - begin_of(rank)};
+  }
+
+ private:
+  struct share {
+    std::uint64_t work = 0;
+    std::uint32_t rank = 0, rows = 0;
+  };
+
+  [[nodiscard]] std::size_t begin_of(std::size_t rank) const noexcept {
+    return rank * each_ + (rank < more_ ? rank : more_);
+  }
+  void take_costs(std::span<const std::uint64_t> costs);
+  void deal_longest_first();
+  [[nodiscard]] bool in_order_is_better();
+  void deal_in_order();
+  void exchange();
+  [[nodiscard]] bool exchange(share& most, share& least);
+  void settle(std::size_t rank, std::size_t at);
+
+  std::size_t ranks_ = 0, each_ = 0, more_ = 0;
+  std::vector<std::uint64_t> costs_;  // so small that their sum is below 2^63
+  std::vector<std::uint32_t> order_;  // rows, the most costly first
+  std::vector<std::uint32_t> rows_;   // the result; until it is complete, each rank's most costly first
+  std::vector<share> shares_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/equal_work.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void equal_work::deal(std::span<const std::uint64_t> costs, std::size_t ranks) {
+  if (ranks == 0) throw error(errc::argument, {"rows are dealt to 0 ranks; give at least 1"});
+  if (ranks > 0xffffffffu || costs.size() > 0xffffffffu)
+    throw error(errc::argument, {costs.size(), " rows are dealt to ", ranks,
+                                 " ranks, and both must be below 2^32; deal the rows of one step"});
+  ranks_ = ranks;
+  each_ = costs.size() / ranks;
+  more_ = costs.size() % ranks;
+  take_costs(costs);
+  deal_longest_first();
+  if (in_order_is_better()) deal_in_order();
+  exchange();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::sort(rows_.begin() + static_cast<std::ptrdiff_t>(begin_of(rank)),
+              rows_.begin() + static_cast<std::ptrdiff_t>(begin_of(rank + 1)));
+  }
+}
+
+PENSTOCK_INLINE void equal_work::take_costs(std::span<const std::uint64_t> costs) {
+  std::uint64_t most = 0;
+  for (const std::uint64_t cost : costs) most = std::max(most, cost);
+  const int bits = static_cast<int>(std::bit_width(most) + std::bit_width(costs.size()));
+  costs_.assign(costs.begin(), costs.end());
+  if (bits > 63)
+    for (std::uint64_t& cost : costs_) cost >>= bits - 63;
+  order_.resize(costs.size());
+  rows_.resize(costs.size());
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return costs_[a] != costs_[b] ? costs_[a] > costs_[b] : a < b;
+  });
+}
+
+PENSTOCK_INLINE void equal_work::deal_longest_first() {
+  // A heap of the ranks that still take a row, the one with the least work on top.
+  const auto after = [](const share& a, const share& b) {
+    return a.work != b.work ? a.work > b.work : a.rank > b.rank;
+  };
+  shares_.clear();
+  for (std::size_t rank = 0; rank < ranks_; ++rank)
+    shares_.push_back({0, static_cast<std::uint32_t>(rank), 0});
+  auto open = shares_.end();
+  if (each_ == 0) open = shares_.begin() + static_cast<std::ptrdiff_t>(more_);
+  for (const std::uint32_t row : order_) {
+    std::pop_heap(shares_.begin(), open, after);
+    share& s = *(open - 1);
+    const std::size_t begin = begin_of(s.rank), end = begin_of(s.rank + std::size_t{1});
+    rows_[begin + s.rows++] = row;
+    s.work += costs_[row];
+    if (begin + s.rows == end)
+      --open;  // has all of its rows
+    else
+      std::push_heap(shares_.begin(), open, after);
+  }
+}
+
+PENSTOCK_INLINE bool equal_work::in_order_is_better() {
+  std::uint64_t most = 0, in_order = 0;
+  for (const share& s : shares_) most = std::max(most, s.work);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    std::uint64_t work = 0;
+    for (std::size_t row = begin_of(rank); row < begin_of(rank + 1); ++row) work += costs_[row];
+    in_order = std::max(in_order, work);
+  }
+  return in_order < most;
+}
+
+/// Each rank's consecutive rows, the most costly first.
+PENSTOCK_INLINE void equal_work::deal_in_order() {
+  for (std::size_t rank = 0; rank < ranks_; ++rank) shares_[rank] = {0, static_cast<std::uint32_t>(rank), 0};
+  const std::size_t longer = more_ * (each_ + 1);  // rows of the ranks that have one more
+  for (const std::uint32_t row : order_) {
+    const std::size_t rank = row < longer ? row / (each_ + 1) : more_ + (row - longer) / each_;
+    rows_[begin_of(rank) + shares_[rank].rows++] = row;
+    shares_[rank].work += costs_[row];
+  }
+}
+
+PENSTOCK_INLINE void equal_work::exchange() {
+  const auto less = [](const share& a, const share& b) {
+    return a.work != b.work ? a.work < b.work : a.rank < b.rank;
+  };
+  std::sort(shares_.begin(), shares_.end(), less);
+  std::size_t looks = 32 * costs_.size();
+  for (std::size_t least = 0; least + 1 < ranks_;) {
+    const std::size_t cost = 2 * (each_ + 1);
+    if (looks < cost) return;
+    looks -= cost;
+    share& most = shares_.back();
+    if (most.work == shares_[least].work) return;
+    if (!exchange(most, shares_[least])) {
+      ++least;
+      continue;
+    }
+    if (looks < ranks_) return;
+    looks -= ranks_;
+    // Two have changed: the others are in order.
+    const share a = shares_.back(), b = shares_[least];
+    shares_.pop_back();
+    shares_.erase(shares_.begin() + static_cast<std::ptrdiff_t>(least));
+    for (const share& s : {a, b})
+      shares_.insert(std::upper_bound(shares_.begin(), shares_.end(), s, less), s);
+    least = 0;
+  }
+}
+
+/// Exchanges the two rows of these ranks that make their work most equal; false if none does.
+PENSTOCK_INLINE bool equal_work::exchange(share& most, share& least) {
+  const std::size_t others = begin_of(least.rank), others_end = begin_of(least.rank + std::size_t{1});
+  const auto apart = static_cast<std::int64_t>(most.work - least.work);
+  std::int64_t best = 0;  // by how much the larger work becomes less
+  std::size_t best_mine = 0, best_others = 0;
+  const auto moved = [&](std::size_t i, std::size_t j) {
+    return static_cast<std::int64_t>(costs_[rows_[i]]) - static_cast<std::int64_t>(costs_[rows_[j]]);
+  };
+  const auto look = [&](std::size_t i, std::size_t j) {
+    const std::int64_t gain = std::min(moved(i, j), apart - moved(i, j));
+    if (gain <= best) return;
+    best = gain;
+    best_mine = i;
+    best_others = j;
+  };
+  // Half of the difference is best: of the other rank's rows, the first that moves as much, or the one
+  // before.
+  std::size_t j = others;
+  for (std::size_t i = begin_of(most.rank); i < begin_of(most.rank + std::size_t{1}); ++i) {
+    while (j < others_end && 2 * moved(i, j) < apart) ++j;
+    if (j < others_end) look(i, j);
+    if (j > others) look(i, j - 1);
+  }
+  if (best == 0) return false;
+  const auto difference = static_cast<std::uint64_t>(moved(best_mine, best_others));
+  most.work -= difference;
+  least.work += difference;
+  std::swap(rows_[best_mine], rows_[best_others]);
+  settle(most.rank, best_mine);
+  settle(least.rank, best_others);
+  return true;
+}
+
+/// Moves a rank's row to where it belongs, the most costly first.
+PENSTOCK_INLINE void equal_work::settle(std::size_t rank, std::size_t at) {
+  const auto before = [&](std::size_t a, std::size_t b) {
+    return costs_[rows_[a]] != costs_[rows_[b]] ? costs_[rows_[a]] > costs_[rows_[b]] : rows_[a] < rows_[b];
+  };
+  for (; at > begin_of(rank) && before(at, at - 1); --at) std::swap(rows_[at], rows_[at - 1]);
+  for (; at + 1 < begin_of(rank + 1) && before(at + 1, at); ++at) std::swap(rows_[at], rows_[at + 1]);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/rows_by_room.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A list of rows for each amount of free room, and the least room that has a list in O(log room).
+///
+/// Rooms are the leaves of a tree in which a node has 64 children and a bit for each that exists: 3 levels
+/// for rooms up to 2^18. Nodes exist only on the way to rooms that have a list, so that memory depends on the
+/// number of lists, not on the largest room. The links between the rows of a list are the caller's.
+class rows_by_room {
+ public:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  /// Rooms from 1 to `largest`, which is below 2^31.
+  void reset(std::uint32_t largest);
+
+  /// The least room of at least `room` that has a list; `none` if there is none.
+  [[nodiscard]] std::uint32_t least(std::uint32_t room) const noexcept;
+  /// The first row of a room's list, which exists.
+  [[nodiscard]] std::uint32_t& first(std::uint32_t room) noexcept;
+  /// The same, and the list is made if there is none; then the first row is `none`.
+  [[nodiscard]] std::uint32_t& make(std::uint32_t room);
+  /// Removes a room's list, which exists.
+  void remove(std::uint32_t room) noexcept;
+
+ private:
+  struct node {
+    std::uint64_t used;          // bit d: child d exists
+    std::uint32_t children[64];  // nodes; in the lowest level, first rows
+  };
+  static constexpr int bits = 6, max_levels = 6;
+
+  [[nodiscard]] static std::uint32_t digit(std::uint32_t key, int level) noexcept {
+    return key >> (level * bits) & 63u;
+  }
+  [[nodiscard]] std::uint32_t fresh_node();
+
+  std::vector<node> nodes_;  // the first one is the root
+  std::uint32_t largest_ = 0, made_ = 0, removed_ = none;
+  int levels_ = 1;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/rows_by_room.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void rows_by_room::reset(std::uint32_t largest) {
+  largest_ = largest;
+  levels_ = 1;
+  while (levels_ < max_levels && (largest - 1) >> (levels_ * bits) != 0) ++levels_;
+  made_ = 0;
+  removed_ = none;
+  static_cast<void>(fresh_node());
+}
+
+PENSTOCK_INLINE std::uint32_t rows_by_room::fresh_node() {
+  std::uint32_t at = removed_;
+  if (at != none) {
+    removed_ = nodes_[at].children[0];
+  } else {
+    at = made_++;
+    if (at == nodes_.size()) nodes_.emplace_back();
+  }
+  nodes_[at].used = 0;
+  return at;
+}
+
+PENSTOCK_INLINE std::uint32_t rows_by_room::least(std::uint32_t room) const noexcept {
+  if (room > largest_) return none;
+  const std::uint32_t key = room - 1;
+  std::uint32_t at = 0, turn = none;  // the lowest node on the way that has a child beyond it
+  int level = levels_ - 1, turn_level = 0;
+  for (;; --level) {
+    const std::uint32_t d = digit(key, level);
+    const std::uint64_t from = nodes_[at].used >> d;
+    if (level == 0 && from != 0)
+      return (key | 63u) - 63u + d + static_cast<std::uint32_t>(std::countr_zero(from)) + 1;
+    if (from >> 1 != 0) {
+      turn = at;
+      turn_level = level;
+    }
+    if (level == 0 || (from & 1u) == 0) break;
+    at = nodes_[at].children[d];
+  }
+  if (turn == none) return none;
+  const std::uint32_t d = digit(key, turn_level) + 1;
+  std::uint32_t found = key >> (turn_level * bits) >> bits;
+  std::uint32_t next = d + static_cast<std::uint32_t>(std::countr_zero(nodes_[turn].used >> d));
+  for (at = turn, level = turn_level;; --level) {
+    found = found << bits | next;
+    if (level == 0) return found + 1;
+    at = nodes_[at].children[next];
+    next = static_cast<std::uint32_t>(std::countr_zero(nodes_[at].used));
+  }
+}
+
+PENSTOCK_INLINE std::uint32_t& rows_by_room::first(std::uint32_t room) noexcept {
+  const std::uint32_t key = room - 1;
+  std::uint32_t at = 0;
+  for (int level = levels_ - 1; level != 0; --level) at = nodes_[at].children[digit(key, level)];
+  return nodes_[at].children[digit(key, 0)];
+}
+
+PENSTOCK_INLINE std::uint32_t& rows_by_room::make(std::uint32_t room) {
+  const std::uint32_t key = room - 1;
+  std::uint32_t at = 0;
+  for (int level = levels_ - 1;; --level) {
+    const std::uint32_t d = digit(key, level);
+    if ((nodes_[at].used >> d & 1u) == 0) {
+      const std::uint32_t child = level == 0 ? none : fresh_node();
+      nodes_[at].used |= std::uint64_t{1} << d;
+      nodes_[at].children[d] = child;
+    }
+    if (level == 0) return nodes_[at].children[d];
+    at = nodes_[at].children[d];
+  }
+}
+
+PENSTOCK_INLINE void rows_by_room::remove(std::uint32_t room) noexcept {
+  const std::uint32_t key = room - 1;
+  std::uint32_t way[max_levels];
+  std::uint32_t at = 0;
+  for (int level = levels_ - 1;; --level) {
+    way[level] = at;
+    if (level == 0) break;
+    at = nodes_[at].children[digit(key, level)];
+  }
+  for (int level = 0; level < levels_; ++level) {
+    node& n = nodes_[way[level]];
+    n.used &= ~(std::uint64_t{1} << digit(key, level));
+    if (n.used != 0 || level == levels_ - 1) return;
+    n.children[0] = removed_;
+    removed_ = way[level];
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/row_packer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How samples are put into rows.
+///   best_fit    best fit decreasing: the longest sample first, each into the row in which it leaves the least
+///               room. The fewest rows, in an order of its own
+///   first_fit   in the given order, each into the first row that has room for it
+///   in_order    next fit: a row ends at the first sample that it has no room for. Keeps the order
+enum class packing : std::uint8_t { best_fit, first_fit, in_order };
+
+/// What a row holds, and how rows are filled.
+struct row_limits {
+  std::uint64_t capacity = 0;     ///< tokens in a row, at least 1 and below 2^31
+  std::uint64_t max_samples = 0;  ///< samples in a row; 0: any number
+  packing how = packing::best_fit;
+};
+
+/// Packs samples into rows, of which it sees only the lengths: which samples go into one sequence of at most
+/// `capacity` tokens.
+///
+/// Rows are numbered in the order in which they were opened. A row's samples stand in the order in which they
+/// were put there, so with `first_fit` and `in_order` in the given order, and with `best_fit` the longest
+/// first and equally long ones in the given order. The result depends on the lengths and the limits alone, on
+/// any machine. A row that has `max_samples` is closed. Samples of length 0 are put like others; with
+/// `best_fit` they come last, into the first rows that may have more samples.
+/// Of rows with equal room `best_fit` takes the one that has had that room for the shortest time. Without
+/// `max_samples` the number of rows does not depend on that.
+/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
+/// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
+/// sample, 12 per row, for `first_fit` up to 16 more per sample, and for `best_fit` up to 17 KB, or above a
+/// capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
+/// and rows, `pack` allocates nothing.
+/// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
+/// Threads: one at a time.
+/// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
+/// over whole numbers); the bits over rooms are as in van Emde Boas' trees.
+///
+///     row_packer packer({.capacity = 4096});
+///     packer.pack(lengths);
+///     for (std::size_t r = 0; r < packer.rows(); ++r)
+///       for (const std::uint32_t sample : packer.items(r)) load(sample);
+class row_packer {
+ public:
+  explicit row_packer(row_limits limits);
+
+  /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
+  void pack(std::span<const std::uint32_t> lengths);
+
+  [[nodiscard]] const row_limits& limits() const noexcept { return limits_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
+  [[nodiscard]] std::span<const std::uint32_t> items(std::size_t r) const noexcept {
+    return {items_.data() + begins_[r], begins_[r + 1] - begins_[r]};
+  }
+
+ private:
+  using lengths_view = std::span<const std::uint32_t>;
+
+  void check(lengths_view lengths) const;
+  void best_fit(lengths_view lengths);
+  void first_fit(lengths_view lengths);
+  void in_order(lengths_view lengths);
+  void sort_by_length(lengths_view lengths);
+  void put_equal(std::uint32_t length, std::size_t first, std::size_t last);
+  void put_empty(std::size_t first, std::size_t last);
+  void open_row();
+  void push(std::uint32_t room, std::uint32_t newest, std::uint32_t oldest);
+  void gather(std::size_t samples);
+
+  /// A row while it is filled. It is in the list of rows with equal room, unless it is closed.
+  struct open {
+    std::uint32_t next, samples;
+  };
+
+  row_limits limits_;
+  std::uint32_t capacity_, max_samples_;
+  std::size_t rows_ = 0;
+  std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
+  std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort
+  std::vector<std::uint32_t> counts_;  // of the sort
+  std::vector<open> open_;
+  std::vector<std::uint32_t> tree_;  // first_fit: the most room among the rows below each node
+  detail::rows_by_room rooms_;
+  std::vector<std::uint32_t> begins_, items_;  // the result
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/row_packer.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Makes a vector at least this long; it never becomes shorter.
+template <class T>
+void at_least(std::vector<T>& v, std::size_t size) {
+  if (v.size() < size) v.resize(size);
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
+    : limits_(limits),
+      capacity_(static_cast<std::uint32_t>(limits.capacity)),
+      max_samples_(static_cast<std::uint32_t>(
+          limits.max_samples == 0
+              ? detail::rows_by_room::none
+              : std::min<std::uint64_t>(limits.max_samples, detail::rows_by_room::none))) {
+  if (limits.capacity == 0)
+    throw error(errc::argument, {"a row with a capacity of 0 holds no sample; give it at least 1"});
+  if (limits.capacity >> 31 != 0)
+    throw error(errc::argument, {"the capacity of a row is ", limits.capacity,
+                                 ", and it is below 2^31; give the number of tokens in one sequence"});
+}
+
+PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
+  rows_ = 0;
+  check(lengths);
+  if (lengths.empty()) return;
+  try {
+    detail::at_least(items_, lengths.size());
+    detail::at_least(begins_, 1);
+    begins_[0] = 0;
+    if (limits_.how == packing::in_order) return in_order(lengths);
+    detail::at_least(order_, lengths.size());
+    detail::at_least(row_of_, lengths.size());
+    if (limits_.how == packing::best_fit)
+      best_fit(lengths);
+    else
+      first_fit(lengths);
+    gather(lengths.size());
+  } catch (...) {
+    rows_ = 0;  // out of memory
+    throw;
+  }
+}
+
+PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
+  if (lengths.size() >= detail::rows_by_room::none)
+    throw error(errc::argument, {"rows are packed from ", lengths.size(),
+                                 " samples, and it must be fewer than 2^32 - 1; pack them in windows"});
+  std::uint32_t longest = 0;
+  for (const std::uint32_t length : lengths) longest = std::max(longest, length);
+  if (longest <= capacity_) return;
+  const std::size_t where = static_cast<std::size_t>(
+      std::find_if(lengths.begin(), lengths.end(), [&](std::uint32_t n) { return n > capacity_; }) -
+      lengths.begin());
+  throw error(errc::argument, {"sample ", where, " has a length of ", lengths[where], ", and a row holds ",
+                               capacity_, "; truncate it, split it or leave it out"});
+}
+
+/// Sorts by counting, in as many passes as make the counters small beside the samples.
+PENSTOCK_INLINE void row_packer::sort_by_length(lengths_view lengths) {
+  const std::size_t n = lengths.size();
+  std::uint32_t longest = 0, least = lengths[0];
+  for (const std::uint32_t length : lengths) {
+    longest = std::max(longest, length);
+    least = std::min(least, length);
+  }
+  const int bits = static_cast<int>(std::bit_width(longest - least));
+  const int widest = std::clamp(static_cast<int>(std::bit_width(n)), 8, 13);
+  const int passes = std::max(1, (bits + widest - 1) / widest),
+            each = std::max(1, (bits + passes - 1) / passes);
+  const std::size_t values = std::size_t{1} << each;
+  const std::uint32_t mask = static_cast<std::uint32_t>(values - 1);
+  detail::at_least(counts_, values);
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto key = [&](std::uint32_t sample) {
+      return (longest - lengths[sample]) >> (pass * each) & mask;
+    };
+    std::fill_n(counts_.begin(), values, 0u);
+    for (std::uint32_t i = 0; i < n; ++i) ++counts_[key(i)];
+    std::uint32_t before = 0;
+    for (std::size_t k = 0; k < values; ++k) before += std::exchange(counts_[k], before);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t sample = pass == 0 ? i : order_[i];
+      row_of_[counts_[key(sample)]++] = sample;
+    }
+    order_.swap(row_of_);
+  }
+}
+
+PENSTOCK_INLINE void row_packer::best_fit(lengths_view lengths) {
+  sort_by_length(lengths);
+  rooms_.reset(std::max(1u, capacity_ - 1));
+  const std::size_t n = lengths.size();
+  for (std::size_t first = 0; first < n;) {
+    const std::uint32_t length = lengths[order_[first]];
+    if (length == 0) return put_empty(first, n);
+    std::size_t last = first + 1;
+    while (last < n && lengths[order_[last]] == length) ++last;
+    put_equal(length, first, last);
+    first = last;
+  }
+}
+
+/// Puts samples of one length, of which as many go into a row as fit: no row has less room and fits one.
+PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t first, std::size_t last) {
+  constexpr std::uint32_t none = detail::rows_by_room::none;
+  while (first != last) {
+    const std::uint32_t found = rooms_.least(length), room = found == none ? capacity_ : found;
+    const std::uint32_t each = room - length < length ? 1 : room / length, left = room - each * length;
+    std::uint32_t row = found == none ? none : rooms_.first(found);
+    std::uint32_t newest = none, oldest = none;  // those that are left with `left`
+    do {
+      if (found == none) {
+        row = static_cast<std::uint32_t>(rows_);
+        open_row();
+      }
+      open& filled = open_[row];
+      const std::uint32_t next = filled.next;
+      const std::uint32_t put = static_cast<std::uint32_t>(
+          std::min<std::size_t>(std::min(each, max_samples_ - filled.samples), last - first));
+      std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
+      first += put;
+      filled.samples += put;
+      if (filled.samples != max_samples_) {
+        if (put == each) {
+          filled.next = newest;
+          newest = row;
+          if (oldest == none) oldest = row;
+        } else {
+          push(room - put * length, row, row);
+        }
+      }
+      row = next;
+    } while (first != last && (found == none || row != none));
+    if (found != none) {
+      if (row == none)
+        rooms_.remove(found);
+      else
+        rooms_.first(found) = row;
+    }
+    if (newest != none && left != 0) push(left, newest, oldest);
+  }
+}
+
+/// Puts samples of length 0, which every row has room for.
+PENSTOCK_INLINE void row_packer::put_empty(std::size_t first, std::size_t last) {
+  for (std::uint32_t row = 0; first != last; ++row) {
+    if (row == rows_) open_row();
+    const std::size_t put = std::min<std::size_t>(max_samples_ - open_[row].samples, last - first);
+    std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
+    open_[row].samples += static_cast<std::uint32_t>(put);
+    first += put;
+  }
+}
+
+PENSTOCK_INLINE void row_packer::open_row() {
+  detail::at_least(open_, ++rows_);
+  open_[rows_ - 1] = {detail::rows_by_room::none, 0};
+}
+
+/// Adds rows with this room, linked from the newest to the oldest, to the list.
+PENSTOCK_INLINE void row_packer::push(std::uint32_t room, std::uint32_t newest, std::uint32_t oldest) {
+  std::uint32_t& first = rooms_.make(room);
+  open_[oldest].next = first;
+  first = newest;
+}
+
+PENSTOCK_INLINE void row_packer::first_fit(lengths_view lengths) {
+  // The leaves are the rows, with one more than their room, and 0 for those that are closed. Rows that are
+  // not open yet have all of the capacity, so the first row that fits may be a new one.
+  const std::size_t n = lengths.size(), leaves = std::bit_ceil(n);
+  detail::at_least(tree_, 2 * leaves);
+  std::fill_n(tree_.begin(), 2 * leaves, capacity_ + 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::size_t node = 1;
+    while (node < leaves) node = 2 * node + (tree_[2 * node] <= lengths[i] ? 1 : 0);
+    const std::uint32_t row = static_cast<std::uint32_t>(node - leaves);
+    if (row == rows_) open_row();
+    order_[i] = static_cast<std::uint32_t>(i);
+    row_of_[i] = row;
+    tree_[node] = ++open_[row].samples == max_samples_ ? 0 : tree_[node] - lengths[i];
+    for (node /= 2; node != 0; node /= 2) {
+      const std::uint32_t room = std::max(tree_[2 * node], tree_[2 * node + 1]);
+      if (std::exchange(tree_[node], room) == room) break;
+    }
+  }
+}
+
+PENSTOCK_INLINE void row_packer::in_order(lengths_view lengths) {
+  std::iota(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(lengths.size()), 0u);
+  std::uint32_t room = 0, more = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (rows_ == 0 || lengths[i] > room || more == 0) {
+      detail::at_least(begins_, ++rows_ + 1);
+      begins_[rows_ - 1] = static_cast<std::uint32_t>(i);
+      room = capacity_;
+      more = max_samples_;
+    }
+    room -= lengths[i];
+    --more;
+  }
+  begins_[rows_] = static_cast<std::uint32_t>(lengths.size());
+}
+
+/// The samples by row, in the order in which they were put.
+PENSTOCK_INLINE void row_packer::gather(std::size_t samples) {
+  detail::at_least(begins_, rows_ + 1);
+  std::uint32_t before = 0;
+  for (std::size_t r = 0; r < rows_; ++r) {
+    begins_[r + 1] = before;  // moves to the row's end while samples are written
+    before += open_[r].samples;
+  }
+  for (std::size_t i = 0; i < samples; ++i) items_[begins_[row_of_[i] + 1]++] = order_[i];
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/schedule.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A number, or one that changes as a run goes on: a function of `position`, {epoch, step}, as of the lengths
+/// of a curriculum. Options take it where they would take a number.
+///
+/// The function is called when const, from any thread, once for what it decides; it must give the same number
+/// for the same position. States and fingerprints do not know what it computes.
+///
+///     const schedule longer([](position at) { return at.epoch < 2 ? 1024u : 4096u; });
+class schedule {
+ public:
+  constexpr schedule() noexcept = default;
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  constexpr schedule(T number) noexcept  // NOLINT(google-explicit-constructor): as a number
+      : fixed_(static_cast<std::uint64_t>(number)) {}
+  template <std::invocable<position> F>
+  schedule(F function)  // NOLINT(google-explicit-constructor)
+      : at_([](const void* f, position step) {
+          return static_cast<std::uint64_t>((*static_cast<const F*>(f))(step));
+        }),
+        function_(std::shared_ptr<const F>(new const F(std::move(function)))) {}
+
+  [[nodiscard]] bool changes() const noexcept { return at_ != nullptr; }
+  /// The number, if it does not change; otherwise 0.
+  [[nodiscard]] std::uint64_t fixed() const noexcept { return fixed_; }
+  [[nodiscard]] std::uint64_t operator()(position step) const {
+    return at_ == nullptr ? fixed_ : at_(function_.get(), step);
+  }
+
+ private:
+  std::uint64_t fixed_ = 0;
+  std::uint64_t (*at_)(const void*, position) = nullptr;
+  std::shared_ptr<const void> function_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/packing.hpp
+
+namespace penstock::inline v0_1 {
+
+// GCC 12 takes a scoped enumerator for one that shadows `split`.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+/// What becomes of samples that are longer than a row.
+enum class overlong : std::uint8_t {
+  refuse,    ///< an error that names the first one
+  truncate,  ///< they lose what does not fit
+  split,     ///< they become pieces, which go to rows like other samples
+  drop       ///< they are left out
+};
+#pragma GCC diagnostic pop
+
+[[nodiscard]] constexpr std::string_view to_string(overlong what) noexcept {
+  constexpr std::string_view names[] = {"refuse", "truncate", "split", "drop"};
+  return names[static_cast<std::size_t>(what)];
+}
+[[nodiscard]] constexpr std::string_view to_string(packing how) noexcept {
+  constexpr std::string_view names[] = {"best_fit", "first_fit", "in_order"};
+  return names[static_cast<std::size_t>(how)];
+}
+
+/// The options of `pack`.
+struct pack_options {
+  packing how = packing::best_fit;
+  penstock::overlong overlong = penstock::overlong::refuse;
+  /// Samples that are packed together: so many positions of the epoch, one after another.
+  std::uint64_t window = 10'000;
+  /// Each sample is padded to a multiple of it: 2 x the size of context parallelism, or what kernels want.
+  std::uint64_t align = 1;
+  /// Samples in a row, at most; 0: any number.
+  std::uint64_t max_samples = 0;
+  /// The value in padding.
+  std::int64_t pad = 0;
+};
+
+namespace detail {
+
+/// What to do about a sample that is longer than a row.
+inline constexpr std::string_view how_to_pack_long_samples =
+    "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
+    "overlong::split or overlong::drop";
+
+}  // namespace detail
+
+/// The rows of a step, and how ranks divide them.
+struct row_batches {
+  std::uint64_t size = 1;
+  bool global = false;  ///< `size` counts the rows of all ranks together
+  tail at_end = tail::keep;
+  std::optional<work_weights> dealt_by{};
+
+  [[nodiscard]] std::uint64_t of_all(std::uint64_t ranks) const noexcept {
+    return global ? size : size * ranks;
+  }
+};
+
+/// What a plan tells its `packed_cut`.
+struct packed_facts {
+  schedule capacity;
+  pack_options options;
+  row_batches rows;
+  std::string lengths;                  ///< names the lengths of samples, for errors
+  std::uint32_t slices = 1, slice = 0;  ///< of `context_parallel`
 };
 
 }  // namespace penstock::inline v0_1
@@ -30919,7 +31979,7 @@ PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
 
 PENSTOCK_INLINE void consumer_place::begin_pass(const feed& at) noexcept {
   survivors_ = row_ = to_skip_ = passed_ = 0;
-  if (at.pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
+  if (at.pass() == 0) step_ = beyond_ = dealt_ = done_ = window_ = window_rows_ = 0;
   front_.clear();
 }
 
@@ -30944,7 +32004,9 @@ PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
   if (rules_.batched) {
     step_ = s.step;
     dealt_ = s.dealt;
-    done_ = rules_.deals ? s.step * rules_.global : 0;
+    done_ = rules_.deals && !rules_.packs ? s.step * rules_.global : 0;
+    window_ = s.packed.empty() ? 0 : s.packed.front();
+    window_rows_ = s.packed.empty() ? 0 : s.packed.back();
   } else {
     step_ = s.dealt / rules_.ranks;
     beyond_ = s.dealt % rules_.ranks;
@@ -30953,16 +32015,28 @@ PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
   }
 }
 
+PENSTOCK_INLINE void consumer_place::set(mark& here, const feed& delivered) const {
+  here.epoch = delivered.epoch();
+  here.pass = delivered.pass();
+  here.ordinal = delivered.step();
+  here.step = step_;
+  here.rows = row_ + to_skip_;
+  here.survivors = survivors_ + to_skip_;
+  here.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
+  here.window = window_;
+  here.window_rows = window_rows_;
+  if (!front_.empty() || !here.front.empty()) here.front = front_;
+}
+
 PENSTOCK_INLINE void consumer_place::commit(const feed& delivered, std::uint64_t bad) {
-  committed_.epoch = delivered.epoch();
-  committed_.pass = delivered.pass();
-  committed_.ordinal = delivered.step();
-  committed_.step = step_;
-  committed_.rows = row_ + to_skip_;
-  committed_.survivors = survivors_ + to_skip_;
-  committed_.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
+  set(committed_, delivered);
   committed_.bad = bad;
-  if (!front_.empty() || !committed_.front.empty()) committed_.front = front_;
+}
+
+PENSTOCK_INLINE void consumer_place::begin_window(feed& delivered) {
+  set(from_, delivered);
+  delivered.settle();
+  from_feed_ = delivered;
 }
 
 PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
@@ -30975,10 +32049,17 @@ PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
   s.dealt = committed_.dealt;
   s.bad = committed_.bad;
   s.front = committed_.front;
-  if (delivered.epoch() == s.epoch && delivered.pass() == s.pass && delivered.step() == s.ordinal) {
+  s.packed.clear();
+  if (committed_.window != 0 || committed_.window_rows != 0)
+    s.packed = {committed_.window, committed_.window_rows};
+  const auto is_there = [&](const feed& at) {
+    return at.epoch() == s.epoch && at.pass() == s.pass && at.step() == s.ordinal;
+  };
+  if (is_there(delivered)) {
     delivered.settle();
     return write_cursor(s, delivered.cursor());
   }
+  if (from_feed_ && is_there(*from_feed_)) return write_cursor(s, from_feed_->cursor());
   feed before = delivered;  // chunks have been used up since
   before.seek(s.epoch, s.ordinal, s.pass);
   before.settle();
@@ -31025,12 +32106,14 @@ PENSTOCK_INLINE void delivery_shell::give_up(block& b, std::uint32_t shares) noe
 PENSTOCK_INLINE void delivery_shell::drop() noexcept {
   if (tally_ != nullptr) tally_->drop();
   leave_block();
+  window_rows_ = window_row_ = last_pass_ = 0;
   if (filling_ != nullptr) gathered_.give_back(std::exchange(filling_, nullptr));
 }
 
 PENSTOCK_INLINE void delivery_shell::seek(const state& s) {
   if (!setup_.in_place && s.step != 0 && has_steps_of_epoch(s.step)) return go_to_epoch(s.epoch + 1);
   drop();
+  last_pass_ = s.pass;
   if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
   engine_.reposition(
       [&](feed& at) {
@@ -31235,7 +32318,8 @@ PENSTOCK_INLINE void delivery_shell::see_bad(std::uint64_t end) {
   if (tally_ == nullptr) return;
   const auto& all = block_->bad.all();
   for (; bad_ < all.size() && all[bad_].row < end; ++bad_)
-    if (!place_.done_before()) see(engine_.delivered_feed().epoch(), all[bad_]);
+    if (!place_.done_before() && place_.window_rows_done() == 0)
+      see(engine_.delivered_feed().epoch(), all[bad_]);
 }
 
 PENSTOCK_INLINE void delivery_shell::see_holes(block& out, std::uint64_t epoch) {
@@ -31261,6 +32345,42 @@ PENSTOCK_INLINE void delivery_shell::commit_end(std::uint64_t epoch) {
   if (engine_.stopped()) return;
   commit_bad(epoch);
   commit();
+}
+
+PENSTOCK_INLINE void delivery_shell::commit_batch(std::uint64_t epoch, std::uint64_t number) {
+  if (engine_.delivered_feed().epoch() == epoch) place_.count_to(number + 1);
+  if (!has_window_row()) return commit();
+  place_.commit_window(window_row_, number + 1, bad_so_far());
+}
+
+PENSTOCK_INLINE void delivery_shell::begin_window_rows(std::uint64_t rows, std::uint64_t epoch) {
+  const std::uint64_t done = place_.window_rows_done(), pass = engine_.delivered_feed().pass();
+  if (done > rows) {
+    engine_.request_stop();
+    throw error(errc::state, {"the state says that ", done, " rows of a window of pack are done, and it has ",
+                              rows, "; the samples have changed, or it was edited"})
+        .in_stage("pack");
+  }
+  window_rows_ = rows;
+  window_row_ = done;
+  window_epoch_ = epoch;
+  if (rows != 0 || pass < last_pass_) last_pass_ = pass;
+  if (!setup_.has_steps || pass <= last_pass_ + 1) return;
+  engine_.request_stop();
+  throw error(
+      errc::argument,
+      "steps(n): all samples of a whole pass over the data are too long for a row of pack, and dropped")
+      .in_stage("steps");
+}
+
+PENSTOCK_INLINE void delivery_shell::refuse_long_sample(position at, std::uint64_t length,
+                                                        std::uint64_t capacity) {
+  error e(errc::argument, {"this sample has ", length, " tokens, but a row holds ", capacity,
+                           detail::how_to_pack_long_samples});
+  e.in_stage("pack").add_context(at);
+  calls_->name_sample(plan_part_, e, at);
+  engine_.request_stop();
+  throw e;
 }
 
 PENSTOCK_INLINE std::uint64_t delivery_shell::bad_so_far() {
@@ -31306,6 +32426,480 @@ PENSTOCK_INLINE block* delivery_shell::take_piece(std::uint64_t epoch, batch_row
 }
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/order/window_packer.hpp
+
+/// What `pack` does with the lengths of one window, whether they are known before samples are read or are
+/// those of samples that have come.
+namespace penstock::inline v0_1 {
+
+/// A sample in a row, or a piece of one.
+struct packed_piece {
+  std::uint32_t place = 0;   // its number in the window
+  std::uint32_t length = 0;  // without padding
+  std::uint64_t first = 0;   // its first token in the sample
+};
+
+/// A length in units of `align`, rounded up.
+[[nodiscard]] constexpr std::uint32_t units_of(std::uint32_t length, std::uint64_t align) noexcept {
+  const auto unit = static_cast<std::uint32_t>(align);
+  return unit == 1 ? length : (length + unit - 1) / unit;
+}
+/// Places of a piece in its row.
+[[nodiscard]] constexpr std::uint32_t padded_length(std::uint32_t length, std::uint64_t align) noexcept {
+  return units_of(length, align) * static_cast<std::uint32_t>(align);
+}
+
+/// The rows of a window.
+struct packed_window {
+  std::vector<std::uint64_t> lengths;  // of its samples
+  std::vector<packed_piece> pieces;    // row after row
+  std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
+
+  [[nodiscard]] std::size_t rows() const noexcept { return ends.empty() ? 0 : ends.size() - 1; }
+  /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch.
+  template <class F>
+  void each_document(std::size_t row, std::uint32_t number, std::uint64_t align, const F& f) const {
+    std::uint32_t begin = 0;
+    for (std::size_t i = ends[row]; i < ends[row + 1]; ++i) {
+      const packed_piece& piece = pieces[i];
+      const std::uint32_t places = padded_length(piece.length, align);
+      f(piece, packed_document{number, begin, piece.length, places, piece.first, lengths[piece.place]});
+      begin += places;
+    }
+  }
+};
+
+/// Packs one window after another: their samples, cut or split where they are too long, into rows by a
+/// `row_packer`, and the rows into the order in which they come. Keeps its memory. Threads: one at a time.
+///
+///     window_packer packer(options);
+///     packed_window rows;
+///     if (packer.pack(lengths, 4096) == lengths.size()) packer.write(rows, lengths, row_order_key(seed, 0, 0));
+class window_packer {
+ public:
+  explicit window_packer(const pack_options& options) : options_(options) {}
+
+  /// Packs samples of these lengths into rows of `capacity` tokens. Returns the number of the first sample
+  /// that is too long and refused; that of all samples if there is none.
+  [[nodiscard]] std::size_t pack(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
+  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
+  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+  /// The window that was packed last, its rows in the random order of this key, or in their own with
+  /// `packing::in_order`.
+  void write(packed_window& into, std::span<const std::uint64_t> lengths, std::uint64_t key) const;
+
+ private:
+  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
+
+  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity);
+  void put(const packed_piece& piece);
+
+  pack_options options_;
+  std::vector<packed_piece> pieces_;
+  std::vector<std::uint32_t> units_;  // lengths for the packer, in those of `align`
+  std::optional<row_packer> packer_;
+  std::uint64_t packer_capacity_ = 0;
+};
+
+/// The key of the order in which the rows of a window come.
+[[nodiscard]] std::uint64_t row_order_key(std::uint64_t seed, std::uint64_t epoch, std::uint64_t window);
+
+/// Throws `error(errc::argument)` for options that no row can have, and for such a capacity.
+void check_pack(const packed_facts& facts);
+void check_capacity(const packed_facts& facts, std::uint64_t capacity);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/permutation.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A keyed bijection on slightly more than [0, n), n > 3: a Feistel network over a low digit whose base is a
+/// power of two and a high digit in `base`. `forward<0>` has five rounds; where digits are small,
+/// `forward<1>` after it adds five more with keys of their own.
+struct digit_network {
+  static constexpr std::size_t rounds = 5;
+
+  std::uint64_t base;  // of the high digit
+  std::uint64_t mask;  // of the low digit
+  std::uint32_t bits;  // of the low digit
+  std::uint64_t offset, slope;
+  std::array<std::uint64_t, 2 * rounds> keys;
+
+  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
+    digit_network made{};
+    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
+    made.mask = (std::uint64_t{1} << made.bits) - 1;
+    made.base = ((n - 1) >> made.bits) + 1;
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
+    made.offset = mix64(stream + made.keys.size());
+    made.slope = mix64(stream + made.keys.size() + 1) | 1;
+    return made;
+  }
+
+  /// The number by which a round multiplies a digit.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
+    return keys[Pass * rounds + Round];
+  }
+  /// The number that a round adds to the product. One constant is enough to keep two digits of 0 from passing
+  /// all rounds unchanged. The second pass, used where digits are so small that 0 is frequent, adds the keys
+  /// of the first one.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
+    if constexpr (Pass == 1) return keys[Round];
+    return Round == 1 ? offset : 0;
+  }
+  /// The number added to the high digit. The halves of the product are folded: each half alone grows in equal
+  /// steps as the digit does, and without the fold such steps are visible in the result.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
+    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
+    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
+  }
+  /// The bits flipped in the low digit. Equal steps do no harm here.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
+    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
+  }
+  /// Keeps indexes with equal low digits from passing the first round in step.
+  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
+
+  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
+    const std::uint64_t sum = high + step, wrapped = sum - base;
+    return sum < base ? sum : wrapped;
+  }
+  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
+    return high < step ? high + base - step : high - step;
+  }
+
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = (x + slant(high)) & mask;
+    high = plus(high, high_step<Pass, 0>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = plus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = plus(high, high_step<Pass, 4>(low));
+    return high * (mask + 1) + low;  // cheaper than a variable shift
+  }
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = x & mask;
+    high = minus(high, high_step<Pass, 4>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = minus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = minus(high, high_step<Pass, 0>(low));
+    return high << bits | ((low - slant(high)) & mask);
+  }
+};
+
+}  // namespace detail
+
+/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed, not stored.
+///
+/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` maps it
+/// back. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
+/// immutable and thread-safe.
+/// Cost: about 6 ns per call in a loop, and 20 ns if each call depends on the one before, for every n from
+/// 900 (docs/order.md has the table); at least twice that from 121 to 899, less below.
+/// Throws `error(errc::argument)` if n is above 2^63. The index must be below n; this is not checked.
+///
+///     const permutation shuffled(50'000, 7);
+///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
+///
+/// How: for up to 120 indexes, a table shuffled by Fisher and Yates, because a cipher is visibly uneven on so
+/// few. Above that, five rounds of a Feistel network over two digits of about sqrt(n): the low digit's base
+/// is a power of two, the high digit's is the smallest that covers n, and the round adds modulo that base
+/// where a Feistel network would use exclusive or (Black and Rogaway, "Ciphers with arbitrary finite
+/// domains", CT-RSA 2002). A result outside [0, n) is sent through again: for any n, even just above a power
+/// of two, that is less than one index in `base`. Four rounds would be a quarter cheaper, but then one key in
+/// a hundred leaves neighbours visibly correlated.
+class permutation {
+ public:
+  constexpr permutation() noexcept : table_{} {}
+
+  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
+    if (n > max_size) {
+      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
+    }
+    if (n <= table_size) {
+      fill_table(key);
+    } else {
+      network_ = detail::digit_network::make(n, key);
+    }
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// The image of index i.
+  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
+    if (n_ < few) [[unlikely]]
+      return of_few(i);
+    i = network_.forward<0>(i);
+    if (i >= n_) [[unlikely]]
+      return walk(i);
+    return i;
+  }
+
+  /// The index whose image is j.
+  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
+    if (n_ <= table_size) {
+      std::size_t i = 0;
+      while (table_[i] != j && i + 1 < table_size) ++i;
+      return i;
+    }
+    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
+    while (j >= n_);
+    return j;
+  }
+
+  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
+
+ private:
+  static constexpr std::size_t table_size = 120;
+  /// Below this many indexes, the digits are so small that a single pass leaves measurable unevenness, so
+  /// there are two.
+  static constexpr std::uint64_t few = 900;
+
+  constexpr void fill_table(std::uint64_t key) noexcept {
+    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = detail::to_size(n_); i > 1; --i) {
+      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
+      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
+    }
+  }
+
+  // These two rare paths are kept out of the caller's loop, where they would use up registers.
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
+    while (i >= n_) i = network_.forward<0>(i);
+    return i;
+  }
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
+    if (n_ <= table_size) return table_[detail::to_size(i)];
+    do i = network_.forward<1>(network_.forward<0>(i));
+    while (i >= n_);
+    return i;
+  }
+
+  std::uint64_t n_ = 0;
+  union {
+    std::array<std::uint8_t, table_size> table_;
+    detail::digit_network network_;
+  };
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/window_packer.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::size_t window_packer::pack(std::span<const std::uint64_t> lengths,
+                                                std::uint64_t capacity) {
+  pieces_.clear();
+  units_.clear();
+  pieces_.reserve(lengths.size());
+  units_.reserve(lengths.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    if (!add(static_cast<std::uint32_t>(i), lengths[i], capacity)) return i;
+  if (!packer_ || packer_capacity_ != capacity) {
+    packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
+    packer_capacity_ = capacity;
+  }
+  packer_->pack(units_);
+  return lengths.size();
+}
+
+PENSTOCK_INLINE void window_packer::write(packed_window& into, std::span<const std::uint64_t> lengths,
+                                          std::uint64_t key) const {
+  into.lengths.assign(lengths.begin(), lengths.end());
+  into.pieces.clear();
+  into.pieces.reserve(pieces_.size());
+  into.ends.clear();
+  into.ends.reserve(rows() + 1);
+  into.ends.push_back(0);
+  const permutation mixed(rows(), key);
+  for (std::size_t row = 0; row < rows(); ++row) {
+    const std::size_t from = options_.how == packing::in_order ? row : detail::to_size(mixed(row));
+    for (const std::uint32_t item : packer_->items(from)) into.pieces.push_back(pieces_[item]);
+    into.ends.push_back(into.pieces.size());
+  }
+}
+
+PENSTOCK_INLINE bool window_packer::add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
+  if (length <= capacity || options_.overlong == overlong::truncate) {
+    put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
+  } else if (options_.overlong == overlong::split) {
+    if (length / capacity > max_pieces - pieces_.size()) return false;
+    for (std::uint64_t at = 0; at < length; at += capacity)
+      put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
+  } else if (options_.overlong == overlong::refuse) {
+    return false;
+  }
+  return true;
+}
+
+PENSTOCK_INLINE void window_packer::put(const packed_piece& piece) {
+  pieces_.push_back(piece);
+  units_.push_back(units_of(piece.length, options_.align));
+}
+
+PENSTOCK_INLINE std::uint64_t row_order_key(std::uint64_t seed, std::uint64_t epoch, std::uint64_t window) {
+  return rng(seed, epoch, window, 0x7061636b)();
+}
+
+PENSTOCK_INLINE void check_pack(const packed_facts& facts) {
+  const auto refuse = [](std::initializer_list<detail::piece> why) {
+    throw error(errc::argument, why).in_stage("pack");
+  };
+  const pack_options& o = facts.options;
+  if (o.window == 0 || o.window >> 28 != 0)
+    refuse({"pack puts 1 to 2^28 samples together, and .window is ", o.window});
+  if (o.align == 0 || o.align >> 31 != 0) refuse({".align of pack is at least 1, not ", o.align});
+  if (facts.slices > 1 && o.align % (2 * std::uint64_t{facts.slices}) != 0)
+    refuse({"context_parallel cuts each sample into 2 x ", facts.slices,
+            " equal chunks; write .align = ", 2 * std::uint64_t{facts.slices}, " in pack"});
+  if (!facts.capacity.changes()) check_capacity(facts, facts.capacity.fixed());
+}
+
+PENSTOCK_INLINE void check_capacity(const packed_facts& facts, std::uint64_t capacity) {
+  const auto refuse = [](std::initializer_list<detail::piece> why) {
+    throw error(errc::argument, why).in_stage("pack");
+  };
+  if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
+  if (capacity >> 31 != 0)
+    refuse({"a row of pack has fewer than 2^31 tokens, and ", capacity, " are asked for"});
+  if (capacity % (2 * std::uint64_t{facts.slices}) != 0 && facts.slices != 1)
+    refuse({"a row of ", capacity, " tokens cannot be cut into 2 x ", facts.slices,
+            " equal chunks for context_parallel; give pack a capacity that can"});
+  if (capacity % facts.options.align != 0)
+    refuse({"a row of ", capacity, " tokens is no multiple of .align, ", facts.options.align,
+            "; give pack a capacity that is"});
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/delivery/detail/sample_window.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The samples that `pack` puts into rows together where it has no lengths: their values, kept one by one in
+/// the order in which they came, and the rows that they make. Keeps its memory from window to window.
+template <class Columns>
+class sample_window {
+ public:
+  sample_window(Columns made, packed_facts facts, std::uint64_t seed)
+      : columns(std::move(made)), facts_(std::move(facts)), seed_(seed), packer_(facts_.options) {
+    check_pack(facts_);
+  }
+
+  /// Samples of a window, at most.
+  [[nodiscard]] std::uint64_t maximum() const noexcept { return facts_.options.window; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return facts_.capacity.fixed(); }
+  void begin() {
+    gathered.clear();
+    room = std::min(maximum(), tuning::gathered_rows);
+    columns.begin(to_size(room));
+  }
+  /// Packs the samples. Returns the number of the first one that is too long and refused, or of all samples.
+  [[nodiscard]] std::size_t pack(std::uint64_t epoch, std::uint64_t number) {
+    lengths_.clear();
+    for (std::size_t i = 0; i < gathered.rows(); ++i) lengths_.push_back(columns.sequence_length(i));
+    const std::size_t packed = packer_.pack(lengths_, capacity());
+    if (packed == lengths_.size()) packer_.write(rows_, lengths_, row_order_key(seed_, epoch, number));
+    return packed;
+  }
+  [[nodiscard]] std::uint64_t length(std::size_t sample) const { return lengths_[sample]; }
+  [[nodiscard]] std::uint64_t rows() const noexcept { return rows_.rows(); }
+
+  /// Begins the columns of a batch that has no rows yet, and will have `rows` at most.
+  template <class Block>
+  void begin(Block& out, std::uint64_t slots, std::uint64_t rows) {
+    rows_there_ = 0;
+    rows_wanted_ = rows;
+    out.packed.documents.clear();
+    out.packed.rows = 0;
+    out.packed.capacity = capacity();
+    out.packed.slices = facts_.slices;
+    out.packed.slice = facts_.slice;
+    out.packed.pad = facts_.options.pad;
+    out.columns.place(out.packed);
+    out.columns.begin(to_size(slots));
+  }
+  /// Makes room for at least so many rows.
+  template <class Block>
+  void reserve_rows(Block& out, std::uint64_t rows) {
+    if (rows <= rows_there_) return;
+    out.columns.reserve_rows(to_size(rows), to_size(out.packed.rows));
+    rows_there_ = rows;
+  }
+  /// Adds a row of this window to a batch; `room_there`: slots that it has memory for.
+  template <class Block>
+  void lay(std::size_t row, Block& out, std::uint64_t& room_there) {
+    if (out.packed.rows == rows_there_)
+      reserve_rows(out, std::min(rows_wanted_, std::max<std::uint64_t>(16, 2 * rows_there_)));
+    const auto number = static_cast<std::uint32_t>(out.packed.rows++);
+    rows_.each_document(row, number, facts_.options.align,
+                        [&](const packed_piece& piece, const packed_document& document) {
+                          const std::size_t slot = out.packed.documents.size();
+                          if (slot == room_there) {
+                            room_there *= 2;
+                            out.columns.grow(to_size(room_there), slot);
+                          }
+                          out.packed.documents.push_back(document);
+                          out.columns.lay(slot, columns, piece.place);
+                          add_origins(out.gathered, piece.place);
+                        });
+  }
+
+  Columns columns;
+  row_origins gathered;
+  std::uint64_t room = 0;  // samples that there is memory for
+
+ private:
+  void add_origins(row_origins& all, std::size_t sample) const {
+    const auto origins = gathered.of(sample);
+    *all.add_rows(1) = origins.front();
+    for (std::size_t i = 1; i < origins.size(); ++i) all.add_to_last(origins[i]);
+  }
+
+  packed_facts facts_;
+  std::uint64_t seed_;
+  window_packer packer_;
+  std::vector<std::uint64_t> lengths_;
+  packed_window rows_;
+  // Of the batch that is being filled: rows that it has memory for, and that it will have at most.
+  std::uint64_t rows_there_ = 0, rows_wanted_ = 0;
+};
+
+/// In a plan whose rows are not packed from a window.
+struct no_sample_window {
+  template <class Engine>
+  explicit no_sample_window(const Engine&) noexcept {}
+};
+template <class Plan, class Columns>
+struct window_of_samples : sample_window<Columns> {
+  template <class Engine>
+  explicit window_of_samples(Engine& engine)
+      : sample_window<Columns>(
+            engine.make_columns(),
+            at<plan_parts<Plan>::in::packs>(engine.plan().stages()).facts_of(engine.plan().stages()),
+            *engine.options().seed) {}
+};
+template <class Plan, class Columns>
+using sample_window_of =
+    std::conditional_t<plan_parts<Plan>::packs_online, window_of_samples<Plan, Columns>, no_sample_window>;
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/run/block/finish_columns.hpp
 
@@ -31802,7 +33396,8 @@ struct engine_basis {
     begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
                      make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
-    begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
+    begin_with_.sizes_are_fixed = !parts::facts.uneven && !parts::packs_online &&
+                                  all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
     begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
@@ -31882,6 +33477,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// Creates a block of the run's own type outside the ring, holding nothing but its memory.
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
+  /// Creates columns that are in no block, in the host's memory.
+  [[nodiscard]] columns_type make_columns() { return columns_type(this->beside_, account()); }
 
   /// Remembers the shapes found: values of later batches that have them are written in their places.
   void learn_from(block_type& b) { shapes_ = b.columns.shapes(); }
@@ -32062,7 +33659,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
-    if constexpr (parts::packed) b.columns.place(b.packed);
+    if constexpr (parts::packed && parts::direct) b.columns.place(b.packed);
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }
@@ -32206,12 +33803,14 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
-  made.pieces = plain_plan<Plan> && !parts::maps_batches && !engine<Plan>::session_type::copies;
+  made.pieces =
+      plain_plan<Plan> && !parts::maps_batches && !parts::packs_online && !engine<Plan>::session_type::copies;
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
   made.rules.deals = parts::decided && !parts::shard_before_choosing;
   made.rules.dealt_in_rotation = parts::dealt_in_rotation;
+  made.rules.packs = parts::packs_online;
   if constexpr (parts::decided) made.rules.rows = select_between<in::choosing, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
@@ -32230,7 +33829,8 @@ delivery_setup delivery_setup_of(const Plan& p) {
 ///
 /// Batches that are known before anything is evaluated are written in place. After filters and over forward
 /// sources they are gathered: a batch of numbers that lies within one chunk is delivered without a copy;
-/// others are copied, row by row of each column.
+/// others are copied, row by row of each column. Where `pack` has no lengths, a window of samples is gathered
+/// first, and their values are copied once more, from the window to the rows of batches.
 template <class Plan>
 class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
   using basis = detail::delivery_basis<Plan>;
@@ -32271,8 +33871,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
         if (b == nullptr) b = gather(epoch, batch);
         if (b == nullptr) return {};
         batch.global = batch.valid;
-        if (this->epoch() == epoch) place_.count_to(number + 1);
-        commit();
+        commit_batch(epoch, number);
         if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, batch);
         (void)batch_type(&own(*b), batch);  // skipped after batch
       }
@@ -32314,6 +33913,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
 
  private:
   using reader_type = typename Plan::source_type::reader;
+  using columns_type = typename engine_type::columns_type;
 
   static delivery& self(void* h) noexcept { return *static_cast<delivery*>(h); }
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
@@ -32336,7 +33936,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
 
   // Ranks that share what filters keep compare shapes with the first row of the step, whichever rank has it.
   void see_lead([[maybe_unused]] block_type& b, [[maybe_unused]] std::size_t row, bool begins_step) {
-    if constexpr (parts::batched && !parts::direct && parts::tolerant) {
+    if constexpr (parts::batched && !parts::direct && parts::tolerant && !parts::packs_online) {
       if (begins_step) has_lead_ = false;
       if (has_lead_ || !b.columns.can_lead(row)) return;
       lead_ = b.columns.shapes_at(row);
@@ -32400,7 +34000,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
   /// A batch of rows that are copied together; null if there are none.
   block* gather(std::uint64_t epoch, batch_rows& batch) {
     if (filling_ == nullptr) {
-      if (!find_row(epoch)) return commit_end(epoch), nullptr;
+      if (!has_more(epoch)) return commit_end(epoch), nullptr;
       filling_ = take_batch();
       try {
         begin_filling(own(*filling_));
@@ -32414,11 +34014,20 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     if (engine.stopped()) return nullptr;
     batch.first = 0;
     batch.valid = out.gathered.rows();
-    if (batch.valid == 0 || (batch.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
+    if (batch.valid == 0 || (rows_in(out) < setup_.batch_size && setup_.at_end == tail::drop)) {
       gathered_.give_back(std::exchange(filling_, nullptr));
       return commit_end(epoch), nullptr;
     }
-    out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
+    const bool pads = setup_.at_end == tail::pad;
+    if constexpr (parts::packs_online) {
+      if (pads) {
+        window_.reserve_rows(out, setup_.batch_size);
+        out.packed.rows = setup_.batch_size;
+      }
+      out.slots = batch.slots = batch.valid;
+    } else {
+      out.slots = batch.slots = pads ? setup_.batch_size : batch.valid;
+    }
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     if (has_lead_) out.columns.lead(lead_);
     finish_columns<typename engine_type::bad_type>(out, batch);
@@ -32461,30 +34070,57 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.indices.clear();
     engine.settle(out);
     out.columns.expect(engine.shapes());
-    room_ = std::min(setup_.batch_size, tuning::gathered_rows);
-    out.columns.begin(detail::to_size(room_));
+    if constexpr (parts::packs_online) {
+      room_ = tuning::gathered_rows;
+      window_.begin(out, room_, setup_.batch_size);
+    } else {
+      room_ = std::min(setup_.batch_size, tuning::gathered_rows);
+      out.columns.begin(detail::to_size(room_));
+    }
+  }
+  /// Rows of a batch that is being filled.
+  static std::uint64_t rows_in(const block_type& out) noexcept {
+    if constexpr (parts::packs_online) return out.packed.rows;
+    return out.gathered.rows();
+  }
+  /// Whether there is a row for a batch.
+  [[nodiscard]] bool has_more(std::uint64_t epoch) {
+    if constexpr (parts::packs_online) {
+      while (!has_window_row())
+        if (!gather_window(epoch)) return false;
+      return window_epoch_ == epoch;
+    } else {
+      return find_row(epoch);
+    }
+  }
+  /// Collects the samples of the next window and packs them, perhaps into no row; false if there are none, or
+  /// if the run was stopped.
+  bool gather_window(std::uint64_t epoch) {
+    feed& at = engine.delivered_feed();
+    place_.begin_window(at);
+    if (!find_row(epoch)) return false;
+    const std::uint64_t pass = at.pass();
+    engine.or_stop([&] {
+      window_.begin();
+      do copy_rows(window_.columns, window_.gathered, window_.room, window_.maximum());
+      while (window_.gathered.rows() < window_.maximum() && find_row(epoch) && at.pass() == pass);
+    });
+    if (engine.stopped()) return false;
+    const std::uint64_t number = place_.window();
+    const std::size_t packed = window_.pack(epoch, number);
+    if (packed != window_.gathered.rows())
+      refuse_long_sample(window_.gathered.first_of(packed), window_.length(packed), window_.capacity());
+    begin_window_rows(window_.rows(), epoch);
+    place_.end_window(at);
+    return true;
   }
   /// Copies rows until the batch is full or none are left; if something throws, the rows copied so far stay.
   void fill(block_type& out, std::uint64_t epoch) {
-    const std::uint64_t size = setup_.batch_size;
-    while (out.gathered.rows() < size && find_row(epoch)) {
-      block_type& chunk = own(*block_);
-      const std::uint64_t filled = out.gathered.rows(), row = place_.row();
-      const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
-      if (filled + count > room_) {
-        const std::uint64_t more = std::min(size, std::max(2 * room_, filled + count));
-        out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
-        room_ = more;
-      }
-      out.gathered.reserve(detail::to_size(filled + count));
-      if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
-        std::swap(out.columns, chunk.columns);  // the whole chunk becomes the batch
+    while (rows_in(out) < setup_.batch_size && has_more(epoch)) {
+      if constexpr (parts::packs_online)
+        engine.or_stop([&] { window_.lay(detail::to_size(window_row_++), out, room_); });
       else
-        out.columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
-                         static_cast<std::size_t>(count));
-      see_bad(row + count);
-      chunk.add_positions(out.gathered, row, count);
-      place_.take(count);
+        copy_rows(out.columns, out.gathered, room_, setup_.batch_size);
     }
     out.listed = true;  // errors of collating refer to these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.all().front().epoch;
@@ -32493,6 +34129,29 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.first_of(i).index;
   }
 
+  /// Copies rows of the current chunk, of which the next one passes, until there are `size` of them.
+  void copy_rows(columns_type& columns, row_origins& gathered, std::uint64_t& room, std::uint64_t size) {
+    block_type& chunk = own(*block_);
+    const std::uint64_t filled = gathered.rows(), row = place_.row();
+    const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
+    if (filled + count > room) {
+      const std::uint64_t more = std::min(size, std::max(2 * room, filled + count));
+      columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
+      room = more;
+    }
+    gathered.reserve(detail::to_size(filled + count));
+    if (!parts::packs_online && filled == 0 && row == 0 && count == size && count == chunk.rows &&
+        chunk.what == nullptr)
+      std::swap(columns, chunk.columns);  // the whole chunk becomes the batch
+    else
+      columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
+                   static_cast<std::size_t>(count));
+    see_bad(row + count);
+    chunk.add_positions(gathered, row, count);
+    place_.take(count);
+  }
+
+  [[no_unique_address]] detail::sample_window_of<Plan, columns_type> window_{engine};
   std::uint64_t room_ = 0;  // rows that the current batch has memory for
   bool has_lead_ = false;
   typename engine_type::columns_type::slot_shapes lead_{};  // of the current step, once a row has shown it
@@ -32510,7 +34169,7 @@ template <class Plan>
 std::string lockstep_loser(const Plan& p) {
   std::string name;
   const auto one = [&]<class Stage>(const Stage&) {
-    if constexpr (choosing_stage<Stage>) {
+    if constexpr (choosing_stage<Stage> || online_pack<Stage>) {
       if (!name.empty()) return;
       if constexpr (named_part<Stage>)
         name = Stage::stage_name;
@@ -32930,7 +34589,7 @@ class run {
   friend class detail::run_epochs<run>;
   static_assert(!parts::packed || parts::batched,
                 "penstock: pack makes rows, which only batch gives to a loop; write batch(n) behind it");
-  static_assert(!parts::packed || !parts::replaces,
+  static_assert(!parts::packed || parts::packs_online || !parts::replaces,
                 "penstock: a substitute is not as long as the place in its row, so bad_samples::replace does "
                 "not go with pack; write bad_samples::skip, whose places are padding");
 
@@ -33258,6 +34917,8 @@ class run {
     const penstock::state& s = detail::state_that_fits(plan(), given, mine);
     if (const std::string_view wrong = core().engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
+    if (!s.packed.empty() && (!parts::packs_online || s.packed.size() != 2))
+      detail::refuse_state({"it tells of windows of pack that this plan does not have; it was edited"});
     if constexpr (parts::facts.uneven) {
       if (!core().engine.leading().step_of(s))
         detail::refuse_state(
@@ -36213,8 +37874,8 @@ template <class Source, class... Stages, class Done>
   using plan_type = plan<Source, Stages...>;
   static_assert(
       plan_parts<plan_type>::direct,
-      "penstock: prove needs batches that are known without reading samples: no filter, unbatch or forward "
-      "source, and a batch");
+      "penstock: prove needs batches that are known without reading samples: no filter, unbatch, forward "
+      "source or pack without lengths, and a batch");
   static_assert(elastic<plan_type>,
                 "penstock: prove needs a plan that keeps `elastic`; put shuffle_buffer before shard");
   detail::viewed_plan<plan_type> viewed(p);
@@ -39418,46 +41079,6 @@ struct cost_rule {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/schedule.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A number, or one that changes as a run goes on: a function of `position`, {epoch, step}, as of the lengths
-/// of a curriculum. Options take it where they would take a number.
-///
-/// The function is called when const, from any thread, once for what it decides; it must give the same number
-/// for the same position. States and fingerprints do not know what it computes.
-///
-///     const schedule longer([](position at) { return at.epoch < 2 ? 1024u : 4096u; });
-class schedule {
- public:
-  constexpr schedule() noexcept = default;
-  template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  constexpr schedule(T number) noexcept  // NOLINT(google-explicit-constructor): as a number
-      : fixed_(static_cast<std::uint64_t>(number)) {}
-  template <std::invocable<position> F>
-  schedule(F function)  // NOLINT(google-explicit-constructor)
-      : at_([](const void* f, position step) {
-          return static_cast<std::uint64_t>((*static_cast<const F*>(f))(step));
-        }),
-        function_(std::shared_ptr<const F>(new const F(std::move(function)))) {}
-
-  [[nodiscard]] bool changes() const noexcept { return at_ != nullptr; }
-  /// The number, if it does not change; otherwise 0.
-  [[nodiscard]] std::uint64_t fixed() const noexcept { return fixed_; }
-  [[nodiscard]] std::uint64_t operator()(position step) const {
-    return at_ == nullptr ? fixed_ : at_(function_.get(), step);
-  }
-
- private:
-  std::uint64_t fixed_ = 0;
-  std::uint64_t (*at_)(const void*, position) = nullptr;
-  std::shared_ptr<const void> function_;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/bucket_cut.hpp
 
 namespace penstock::inline v0_1 {
@@ -39720,194 +41341,6 @@ class bucket_cut {
   std::uint64_t seed_, samples_, world_, rank_;
   tail policy_;
   detail::epoch_tables<detail::bucket_steps, table_key> tables_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/permutation.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// A keyed bijection on slightly more than [0, n), n > 3: a Feistel network over a low digit whose base is a
-/// power of two and a high digit in `base`. `forward<0>` has five rounds; where digits are small,
-/// `forward<1>` after it adds five more with keys of their own.
-struct digit_network {
-  static constexpr std::size_t rounds = 5;
-
-  std::uint64_t base;  // of the high digit
-  std::uint64_t mask;  // of the low digit
-  std::uint32_t bits;  // of the low digit
-  std::uint64_t offset, slope;
-  std::array<std::uint64_t, 2 * rounds> keys;
-
-  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
-    digit_network made{};
-    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
-    made.mask = (std::uint64_t{1} << made.bits) - 1;
-    made.base = ((n - 1) >> made.bits) + 1;
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
-    made.offset = mix64(stream + made.keys.size());
-    made.slope = mix64(stream + made.keys.size() + 1) | 1;
-    return made;
-  }
-
-  /// The number by which a round multiplies a digit.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
-    return keys[Pass * rounds + Round];
-  }
-  /// The number that a round adds to the product. One constant is enough to keep two digits of 0 from passing
-  /// all rounds unchanged. The second pass, used where digits are so small that 0 is frequent, adds the keys
-  /// of the first one.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
-    if constexpr (Pass == 1) return keys[Round];
-    return Round == 1 ? offset : 0;
-  }
-  /// The number added to the high digit. The halves of the product are folded: each half alone grows in equal
-  /// steps as the digit does, and without the fold such steps are visible in the result.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
-    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
-    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
-  }
-  /// The bits flipped in the low digit. Equal steps do no harm here.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
-    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
-  }
-  /// Keeps indexes with equal low digits from passing the first round in step.
-  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
-
-  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
-    const std::uint64_t sum = high + step, wrapped = sum - base;
-    return sum < base ? sum : wrapped;
-  }
-  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
-    return high < step ? high + base - step : high - step;
-  }
-
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> bits;
-    std::uint64_t low = (x + slant(high)) & mask;
-    high = plus(high, high_step<Pass, 0>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = plus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = plus(high, high_step<Pass, 4>(low));
-    return high * (mask + 1) + low;  // cheaper than a variable shift
-  }
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> bits;
-    std::uint64_t low = x & mask;
-    high = minus(high, high_step<Pass, 4>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = minus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = minus(high, high_step<Pass, 0>(low));
-    return high << bits | ((low - slant(high)) & mask);
-  }
-};
-
-}  // namespace detail
-
-/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed, not stored.
-///
-/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` maps it
-/// back. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
-/// immutable and thread-safe.
-/// Cost: about 6 ns per call in a loop, and 20 ns if each call depends on the one before, for every n from
-/// 900 (docs/order.md has the table); at least twice that from 121 to 899, less below.
-/// Throws `error(errc::argument)` if n is above 2^63. The index must be below n; this is not checked.
-///
-///     const permutation shuffled(50'000, 7);
-///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
-///
-/// How: for up to 120 indexes, a table shuffled by Fisher and Yates, because a cipher is visibly uneven on so
-/// few. Above that, five rounds of a Feistel network over two digits of about sqrt(n): the low digit's base
-/// is a power of two, the high digit's is the smallest that covers n, and the round adds modulo that base
-/// where a Feistel network would use exclusive or (Black and Rogaway, "Ciphers with arbitrary finite
-/// domains", CT-RSA 2002). A result outside [0, n) is sent through again: for any n, even just above a power
-/// of two, that is less than one index in `base`. Four rounds would be a quarter cheaper, but then one key in
-/// a hundred leaves neighbours visibly correlated.
-class permutation {
- public:
-  constexpr permutation() noexcept : table_{} {}
-
-  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
-    if (n > max_size) {
-      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
-    }
-    if (n <= table_size) {
-      fill_table(key);
-    } else {
-      network_ = detail::digit_network::make(n, key);
-    }
-  }
-
-  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
-
-  /// The image of index i.
-  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
-    if (n_ < few) [[unlikely]]
-      return of_few(i);
-    i = network_.forward<0>(i);
-    if (i >= n_) [[unlikely]]
-      return walk(i);
-    return i;
-  }
-
-  /// The index whose image is j.
-  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
-    if (n_ <= table_size) {
-      std::size_t i = 0;
-      while (table_[i] != j && i + 1 < table_size) ++i;
-      return i;
-    }
-    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
-    while (j >= n_);
-    return j;
-  }
-
-  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
-
- private:
-  static constexpr std::size_t table_size = 120;
-  /// Below this many indexes, the digits are so small that a single pass leaves measurable unevenness, so
-  /// there are two.
-  static constexpr std::uint64_t few = 900;
-
-  constexpr void fill_table(std::uint64_t key) noexcept {
-    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = detail::to_size(n_); i > 1; --i) {
-      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
-      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
-    }
-  }
-
-  // These two rare paths are kept out of the caller's loop, where they would use up registers.
-  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
-    while (i >= n_) i = network_.forward<0>(i);
-    return i;
-  }
-  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
-    if (n_ <= table_size) return table_[detail::to_size(i)];
-    do i = network_.forward<1>(network_.forward<0>(i));
-    while (i >= n_);
-    return i;
-  }
-
-  std::uint64_t n_ = 0;
-  union {
-    std::array<std::uint8_t, table_size> table_;
-    detail::digit_network network_;
-  };
 };
 
 }  // namespace penstock::inline v0_1
@@ -41794,248 +43227,6 @@ struct mosaic_resampled_stage {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/equal_work.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The work that a document of n tokens makes, as a whole number: `linear` n + `quadratic` n^2. Attention is
-/// within documents, so the work of a row is the sum over its documents.
-///
-/// Only the ratio of the two matters. A layer of a causal transformer of width d takes 24 d^2 n operations
-/// for its matrices and 2 d n^2 for attention, so 12 d to 1: the default is d = 4,096. {0, 1} is attention
-/// alone.
-///
-///     work_weights{.linear = 12 * 2048}.of(512)   // of a model of width 2,048
-struct work_weights {
-  std::uint64_t linear = 12 * 4096, quadratic = 1;
-
-  /// 2^64 - 1 if it were more than that.
-  [[nodiscard]] constexpr std::uint64_t of(std::uint32_t tokens) const noexcept {
-    return plus(times(linear, tokens), times(times(quadratic, tokens), tokens));
-  }
-  /// The sum of two amounts of work, likewise.
-  [[nodiscard]] static constexpr std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
-    return a + b < a ? most : a + b;
-  }
-
- private:
-  static constexpr std::uint64_t most = ~std::uint64_t{0};
-  [[nodiscard]] static constexpr std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept {
-    return b != 0 && a > most / b ? most : a * b;
-  }
-};
-
-/// Deals the rows of a step to the ranks, equally many to each, so that the rank with the most work has as
-/// little as possible: all ranks wait for it.
-///
-/// The most costly row goes to the rank with the least work that still takes one, then the next one, and so
-/// on; then rows are exchanged in pairs between the rank with the most work and those with the least, as long
-/// as that helps. Never worse than rows in order, `count / ranks` consecutive ones to each rank. If the rows
-/// do not divide evenly, the first `count % ranks` ranks have one more. Whole numbers only, so that every
-/// rank computes the same deal on any machine, and nothing is communicated.
-/// Cost: O(rows log rows); the exchanges take at most 32 looks at a row for each row. Keeps its memory, 16
-/// bytes for each row and each rank: once it has seen as many, `deal` allocates nothing.
-/// Throws `error(errc::argument)` for no ranks. Costs whose sum might be 2^63 or more are rounded.
-/// Threads: one at a time.
-/// Source: R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969 (the longest first), with a limit
-/// to the number as in L.-H. Tsai, "Asymptotic Analysis of an Algorithm for Balanced Parallel Processor
-/// Scheduling", 1992.
-///
-///     equal_work work;
-///     work.deal(costs, world_size);
-///     for (const std::uint32_t row : work.rows(rank)) take(row);
-class equal_work {
- public:
-  /// Deals rows of these costs. What was dealt before is gone.
-  void deal(std::span<const std::uint64_t> costs, std::size_t ranks);
-
-  [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
-  /// The rows of a rank, as numbers of `costs`, ascending. Valid until the next `deal`.
-  [[nodiscard]] std::span<const std::uint32_t> rows(std::size_t rank) const noexcept {
-    return {rows_.data() + begin_of(rank), begin_of(rank + 1) - begin_of(rank)};
-  }
-
- private:
-  struct share {
-    std::uint64_t work = 0;
-    std::uint32_t rank = 0, rows = 0;
-  };
-
-  [[nodiscard]] std::size_t begin_of(std::size_t rank) const noexcept {
-    return rank * each_ + (rank < more_ ? rank : more_);
-  }
-  void take_costs(std::span<const std::uint64_t> costs);
-  void deal_longest_first();
-  [[nodiscard]] bool in_order_is_better();
-  void deal_in_order();
-  void exchange();
-  [[nodiscard]] bool exchange(share& most, share& least);
-  void settle(std::size_t rank, std::size_t at);
-
-  std::size_t ranks_ = 0, each_ = 0, more_ = 0;
-  std::vector<std::uint64_t> costs_;  // so small that their sum is below 2^63
-  std::vector<std::uint32_t> order_;  // rows, the most costly first
-  std::vector<std::uint32_t> rows_;   // the result; until it is complete, each rank's most costly first
-  std::vector<share> shares_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/equal_work.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void equal_work::deal(std::span<const std::uint64_t> costs, std::size_t ranks) {
-  if (ranks == 0) throw error(errc::argument, {"rows are dealt to 0 ranks; give at least 1"});
-  if (ranks > 0xffffffffu || costs.size() > 0xffffffffu)
-    throw error(errc::argument, {costs.size(), " rows are dealt to ", ranks,
-                                 " ranks, and both must be below 2^32; deal the rows of one step"});
-  ranks_ = ranks;
-  each_ = costs.size() / ranks;
-  more_ = costs.size() % ranks;
-  take_costs(costs);
-  deal_longest_first();
-  if (in_order_is_better()) deal_in_order();
-  exchange();
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::sort(rows_.begin() + static_cast<std::ptrdiff_t>(begin_of(rank)),
-              rows_.begin() + static_cast<std::ptrdiff_t>(begin_of(rank + 1)));
-  }
-}
-
-PENSTOCK_INLINE void equal_work::take_costs(std::span<const std::uint64_t> costs) {
-  std::uint64_t most = 0;
-  for (const std::uint64_t cost : costs) most = std::max(most, cost);
-  const int bits = static_cast<int>(std::bit_width(most) + std::bit_width(costs.size()));
-  costs_.assign(costs.begin(), costs.end());
-  if (bits > 63)
-    for (std::uint64_t& cost : costs_) cost >>= bits - 63;
-  order_.resize(costs.size());
-  rows_.resize(costs.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return costs_[a] != costs_[b] ? costs_[a] > costs_[b] : a < b;
-  });
-}
-
-PENSTOCK_INLINE void equal_work::deal_longest_first() {
-  // A heap of the ranks that still take a row, the one with the least work on top.
-  const auto after = [](const share& a, const share& b) {
-    return a.work != b.work ? a.work > b.work : a.rank > b.rank;
-  };
-  shares_.clear();
-  for (std::size_t rank = 0; rank < ranks_; ++rank)
-    shares_.push_back({0, static_cast<std::uint32_t>(rank), 0});
-  auto open = shares_.end();
-  if (each_ == 0) open = shares_.begin() + static_cast<std::ptrdiff_t>(more_);
-  for (const std::uint32_t row : order_) {
-    std::pop_heap(shares_.begin(), open, after);
-    share& s = *(open - 1);
-    const std::size_t begin = begin_of(s.rank), end = begin_of(s.rank + std::size_t{1});
-    rows_[begin + s.rows++] = row;
-    s.work += costs_[row];
-    if (begin + s.rows == end)
-      --open;  // has all of its rows
-    else
-      std::push_heap(shares_.begin(), open, after);
-  }
-}
-
-PENSTOCK_INLINE bool equal_work::in_order_is_better() {
-  std::uint64_t most = 0, in_order = 0;
-  for (const share& s : shares_) most = std::max(most, s.work);
-  for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    std::uint64_t work = 0;
-    for (std::size_t row = begin_of(rank); row < begin_of(rank + 1); ++row) work += costs_[row];
-    in_order = std::max(in_order, work);
-  }
-  return in_order < most;
-}
-
-/// Each rank's consecutive rows, the most costly first.
-PENSTOCK_INLINE void equal_work::deal_in_order() {
-  for (std::size_t rank = 0; rank < ranks_; ++rank) shares_[rank] = {0, static_cast<std::uint32_t>(rank), 0};
-  const std::size_t longer = more_ * (each_ + 1);  // rows of the ranks that have one more
-  for (const std::uint32_t row : order_) {
-    const std::size_t rank = row < longer ? row / (each_ + 1) : more_ + (row - longer) / each_;
-    rows_[begin_of(rank) + shares_[rank].rows++] = row;
-    shares_[rank].work += costs_[row];
-  }
-}
-
-PENSTOCK_INLINE void equal_work::exchange() {
-  const auto less = [](const share& a, const share& b) {
-    return a.work != b.work ? a.work < b.work : a.rank < b.rank;
-  };
-  std::sort(shares_.begin(), shares_.end(), less);
-  std::size_t looks = 32 * costs_.size();
-  for (std::size_t least = 0; least + 1 < ranks_;) {
-    const std::size_t cost = 2 * (each_ + 1);
-    if (looks < cost) return;
-    looks -= cost;
-    share& most = shares_.back();
-    if (most.work == shares_[least].work) return;
-    if (!exchange(most, shares_[least])) {
-      ++least;
-      continue;
-    }
-    if (looks < ranks_) return;
-    looks -= ranks_;
-    // Two have changed: the others are in order.
-    const share a = shares_.back(), b = shares_[least];
-    shares_.pop_back();
-    shares_.erase(shares_.begin() + static_cast<std::ptrdiff_t>(least));
-    for (const share& s : {a, b})
-      shares_.insert(std::upper_bound(shares_.begin(), shares_.end(), s, less), s);
-    least = 0;
-  }
-}
-
-/// Exchanges the two rows of these ranks that make their work most equal; false if none does.
-PENSTOCK_INLINE bool equal_work::exchange(share& most, share& least) {
-  const std::size_t others = begin_of(least.rank), others_end = begin_of(least.rank + std::size_t{1});
-  const auto apart = static_cast<std::int64_t>(most.work - least.work);
-  std::int64_t best = 0;  // by how much the larger work becomes less
-  std::size_t best_mine = 0, best_others = 0;
-  const auto moved = [&](std::size_t i, std::size_t j) {
-    return static_cast<std::int64_t>(costs_[rows_[i]]) - static_cast<std::int64_t>(costs_[rows_[j]]);
-  };
-  const auto look = [&](std::size_t i, std::size_t j) {
-    const std::int64_t gain = std::min(moved(i, j), apart - moved(i, j));
-    if (gain <= best) return;
-    best = gain;
-    best_mine = i;
-    best_others = j;
-  };
-  // Half of the difference is best: of the other rank's rows, the first that moves as much, or the one
-  // before.
-  std::size_t j = others;
-  for (std::size_t i = begin_of(most.rank); i < begin_of(most.rank + std::size_t{1}); ++i) {
-    while (j < others_end && 2 * moved(i, j) < apart) ++j;
-    if (j < others_end) look(i, j);
-    if (j > others) look(i, j - 1);
-  }
-  if (best == 0) return false;
-  const auto difference = static_cast<std::uint64_t>(moved(best_mine, best_others));
-  most.work -= difference;
-  least.work += difference;
-  std::swap(rows_[best_mine], rows_[best_others]);
-  settle(most.rank, best_mine);
-  settle(least.rank, best_others);
-  return true;
-}
-
-/// Moves a rank's row to where it belongs, the most costly first.
-PENSTOCK_INLINE void equal_work::settle(std::size_t rank, std::size_t at) {
-  const auto before = [&](std::size_t a, std::size_t b) {
-    return costs_[rows_[a]] != costs_[rows_[b]] ? costs_[rows_[a]] > costs_[rows_[b]] : rows_[a] < rows_[b];
-  };
-  for (; at > begin_of(rank) && before(at, at - 1); --at) std::swap(rows_[at], rows_[at - 1]);
-  for (; at + 1 < begin_of(rank + 1) && before(at + 1, at); ++at) std::swap(rows_[at], rows_[at + 1]);
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/fold.hpp
 
 namespace penstock::inline v0_1 {
@@ -43030,520 +44221,6 @@ PENSTOCK_INLINE mixture::place mixture::elsewhere(position p, cursor& c) const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/detail/rows_by_room.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A list of rows for each amount of free room, and the least room that has a list in O(log room).
-///
-/// Rooms are the leaves of a tree in which a node has 64 children and a bit for each that exists: 3 levels
-/// for rooms up to 2^18. Nodes exist only on the way to rooms that have a list, so that memory depends on the
-/// number of lists, not on the largest room. The links between the rows of a list are the caller's.
-class rows_by_room {
- public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-
-  /// Rooms from 1 to `largest`, which is below 2^31.
-  void reset(std::uint32_t largest);
-
-  /// The least room of at least `room` that has a list; `none` if there is none.
-  [[nodiscard]] std::uint32_t least(std::uint32_t room) const noexcept;
-  /// The first row of a room's list, which exists.
-  [[nodiscard]] std::uint32_t& first(std::uint32_t room) noexcept;
-  /// The same, and the list is made if there is none; then the first row is `none`.
-  [[nodiscard]] std::uint32_t& make(std::uint32_t room);
-  /// Removes a room's list, which exists.
-  void remove(std::uint32_t room) noexcept;
-
- private:
-  struct node {
-    std::uint64_t used;          // bit d: child d exists
-    std::uint32_t children[64];  // nodes; in the lowest level, first rows
-  };
-  static constexpr int bits = 6, max_levels = 6;
-
-  [[nodiscard]] static std::uint32_t digit(std::uint32_t key, int level) noexcept {
-    return key >> (level * bits) & 63u;
-  }
-  [[nodiscard]] std::uint32_t fresh_node();
-
-  std::vector<node> nodes_;  // the first one is the root
-  std::uint32_t largest_ = 0, made_ = 0, removed_ = none;
-  int levels_ = 1;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/detail/rows_by_room.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void rows_by_room::reset(std::uint32_t largest) {
-  largest_ = largest;
-  levels_ = 1;
-  while (levels_ < max_levels && (largest - 1) >> (levels_ * bits) != 0) ++levels_;
-  made_ = 0;
-  removed_ = none;
-  static_cast<void>(fresh_node());
-}
-
-PENSTOCK_INLINE std::uint32_t rows_by_room::fresh_node() {
-  std::uint32_t at = removed_;
-  if (at != none) {
-    removed_ = nodes_[at].children[0];
-  } else {
-    at = made_++;
-    if (at == nodes_.size()) nodes_.emplace_back();
-  }
-  nodes_[at].used = 0;
-  return at;
-}
-
-PENSTOCK_INLINE std::uint32_t rows_by_room::least(std::uint32_t room) const noexcept {
-  if (room > largest_) return none;
-  const std::uint32_t key = room - 1;
-  std::uint32_t at = 0, turn = none;  // the lowest node on the way that has a child beyond it
-  int level = levels_ - 1, turn_level = 0;
-  for (;; --level) {
-    const std::uint32_t d = digit(key, level);
-    const std::uint64_t from = nodes_[at].used >> d;
-    if (level == 0 && from != 0)
-      return (key | 63u) - 63u + d + static_cast<std::uint32_t>(std::countr_zero(from)) + 1;
-    if (from >> 1 != 0) {
-      turn = at;
-      turn_level = level;
-    }
-    if (level == 0 || (from & 1u) == 0) break;
-    at = nodes_[at].children[d];
-  }
-  if (turn == none) return none;
-  const std::uint32_t d = digit(key, turn_level) + 1;
-  std::uint32_t found = key >> (turn_level * bits) >> bits;
-  std::uint32_t next = d + static_cast<std::uint32_t>(std::countr_zero(nodes_[turn].used >> d));
-  for (at = turn, level = turn_level;; --level) {
-    found = found << bits | next;
-    if (level == 0) return found + 1;
-    at = nodes_[at].children[next];
-    next = static_cast<std::uint32_t>(std::countr_zero(nodes_[at].used));
-  }
-}
-
-PENSTOCK_INLINE std::uint32_t& rows_by_room::first(std::uint32_t room) noexcept {
-  const std::uint32_t key = room - 1;
-  std::uint32_t at = 0;
-  for (int level = levels_ - 1; level != 0; --level) at = nodes_[at].children[digit(key, level)];
-  return nodes_[at].children[digit(key, 0)];
-}
-
-PENSTOCK_INLINE std::uint32_t& rows_by_room::make(std::uint32_t room) {
-  const std::uint32_t key = room - 1;
-  std::uint32_t at = 0;
-  for (int level = levels_ - 1;; --level) {
-    const std::uint32_t d = digit(key, level);
-    if ((nodes_[at].used >> d & 1u) == 0) {
-      const std::uint32_t child = level == 0 ? none : fresh_node();
-      nodes_[at].used |= std::uint64_t{1} << d;
-      nodes_[at].children[d] = child;
-    }
-    if (level == 0) return nodes_[at].children[d];
-    at = nodes_[at].children[d];
-  }
-}
-
-PENSTOCK_INLINE void rows_by_room::remove(std::uint32_t room) noexcept {
-  const std::uint32_t key = room - 1;
-  std::uint32_t way[max_levels];
-  std::uint32_t at = 0;
-  for (int level = levels_ - 1;; --level) {
-    way[level] = at;
-    if (level == 0) break;
-    at = nodes_[at].children[digit(key, level)];
-  }
-  for (int level = 0; level < levels_; ++level) {
-    node& n = nodes_[way[level]];
-    n.used &= ~(std::uint64_t{1} << digit(key, level));
-    if (n.used != 0 || level == levels_ - 1) return;
-    n.children[0] = removed_;
-    removed_ = way[level];
-  }
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/row_packer.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How samples are put into rows.
-///   best_fit    best fit decreasing: the longest sample first, each into the row in which it leaves the least
-///               room. The fewest rows, in an order of its own
-///   first_fit   in the given order, each into the first row that has room for it
-///   in_order    next fit: a row ends at the first sample that it has no room for. Keeps the order
-enum class packing : std::uint8_t { best_fit, first_fit, in_order };
-
-/// What a row holds, and how rows are filled.
-struct row_limits {
-  std::uint64_t capacity = 0;     ///< tokens in a row, at least 1 and below 2^31
-  std::uint64_t max_samples = 0;  ///< samples in a row; 0: any number
-  packing how = packing::best_fit;
-};
-
-/// Packs samples into rows, of which it sees only the lengths: which samples go into one sequence of at most
-/// `capacity` tokens.
-///
-/// Rows are numbered in the order in which they were opened. A row's samples stand in the order in which they
-/// were put there, so with `first_fit` and `in_order` in the given order, and with `best_fit` the longest
-/// first and equally long ones in the given order. The result depends on the lengths and the limits alone, on
-/// any machine. A row that has `max_samples` is closed. Samples of length 0 are put like others; with
-/// `best_fit` they come last, into the first rows that may have more samples.
-/// Of rows with equal room `best_fit` takes the one that has had that room for the shortest time. Without
-/// `max_samples` the number of rows does not depend on that.
-/// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
-/// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
-/// sample, 12 per row, for `first_fit` up to 16 more per sample, and for `best_fit` up to 17 KB, or above a
-/// capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
-/// and rows, `pack` allocates nothing.
-/// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
-/// Threads: one at a time.
-/// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
-/// over whole numbers); the bits over rooms are as in van Emde Boas' trees.
-///
-///     row_packer packer({.capacity = 4096});
-///     packer.pack(lengths);
-///     for (std::size_t r = 0; r < packer.rows(); ++r)
-///       for (const std::uint32_t sample : packer.items(r)) load(sample);
-class row_packer {
- public:
-  explicit row_packer(row_limits limits);
-
-  /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
-  void pack(std::span<const std::uint32_t> lengths);
-
-  [[nodiscard]] const row_limits& limits() const noexcept { return limits_; }
-  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
-  /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
-  [[nodiscard]] std::span<const std::uint32_t> items(std::size_t r) const noexcept {
-    return {items_.data() + begins_[r], begins_[r + 1] - begins_[r]};
-  }
-
- private:
-  using lengths_view = std::span<const std::uint32_t>;
-
-  void check(lengths_view lengths) const;
-  void best_fit(lengths_view lengths);
-  void first_fit(lengths_view lengths);
-  void in_order(lengths_view lengths);
-  void sort_by_length(lengths_view lengths);
-  void put_equal(std::uint32_t length, std::size_t first, std::size_t last);
-  void put_empty(std::size_t first, std::size_t last);
-  void open_row();
-  void push(std::uint32_t room, std::uint32_t newest, std::uint32_t oldest);
-  void gather(std::size_t samples);
-
-  /// A row while it is filled. It is in the list of rows with equal room, unless it is closed.
-  struct open {
-    std::uint32_t next, samples;
-  };
-
-  row_limits limits_;
-  std::uint32_t capacity_, max_samples_;
-  std::size_t rows_ = 0;
-  std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
-  std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort
-  std::vector<std::uint32_t> counts_;  // of the sort
-  std::vector<open> open_;
-  std::vector<std::uint32_t> tree_;  // first_fit: the most room among the rows below each node
-  detail::rows_by_room rooms_;
-  std::vector<std::uint32_t> begins_, items_;  // the result
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/row_packer.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Makes a vector at least this long; it never becomes shorter.
-template <class T>
-void at_least(std::vector<T>& v, std::size_t size) {
-  if (v.size() < size) v.resize(size);
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE row_packer::row_packer(row_limits limits)
-    : limits_(limits),
-      capacity_(static_cast<std::uint32_t>(limits.capacity)),
-      max_samples_(static_cast<std::uint32_t>(
-          limits.max_samples == 0
-              ? detail::rows_by_room::none
-              : std::min<std::uint64_t>(limits.max_samples, detail::rows_by_room::none))) {
-  if (limits.capacity == 0)
-    throw error(errc::argument, {"a row with a capacity of 0 holds no sample; give it at least 1"});
-  if (limits.capacity >> 31 != 0)
-    throw error(errc::argument, {"the capacity of a row is ", limits.capacity,
-                                 ", and it is below 2^31; give the number of tokens in one sequence"});
-}
-
-PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
-  rows_ = 0;
-  check(lengths);
-  if (lengths.empty()) return;
-  try {
-    detail::at_least(items_, lengths.size());
-    detail::at_least(begins_, 1);
-    begins_[0] = 0;
-    if (limits_.how == packing::in_order) return in_order(lengths);
-    detail::at_least(order_, lengths.size());
-    detail::at_least(row_of_, lengths.size());
-    if (limits_.how == packing::best_fit)
-      best_fit(lengths);
-    else
-      first_fit(lengths);
-    gather(lengths.size());
-  } catch (...) {
-    rows_ = 0;  // out of memory
-    throw;
-  }
-}
-
-PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
-  if (lengths.size() >= detail::rows_by_room::none)
-    throw error(errc::argument, {"rows are packed from ", lengths.size(),
-                                 " samples, and it must be fewer than 2^32 - 1; pack them in windows"});
-  std::uint32_t longest = 0;
-  for (const std::uint32_t length : lengths) longest = std::max(longest, length);
-  if (longest <= capacity_) return;
-  const std::size_t where = static_cast<std::size_t>(
-      std::find_if(lengths.begin(), lengths.end(), [&](std::uint32_t n) { return n > capacity_; }) -
-      lengths.begin());
-  throw error(errc::argument, {"sample ", where, " has a length of ", lengths[where], ", and a row holds ",
-                               capacity_, "; truncate it, split it or leave it out"});
-}
-
-/// Sorts by counting, in as many passes as make the counters small beside the samples.
-PENSTOCK_INLINE void row_packer::sort_by_length(lengths_view lengths) {
-  const std::size_t n = lengths.size();
-  std::uint32_t longest = 0, least = lengths[0];
-  for (const std::uint32_t length : lengths) {
-    longest = std::max(longest, length);
-    least = std::min(least, length);
-  }
-  const int bits = static_cast<int>(std::bit_width(longest - least));
-  const int widest = std::clamp(static_cast<int>(std::bit_width(n)), 8, 13);
-  const int passes = std::max(1, (bits + widest - 1) / widest),
-            each = std::max(1, (bits + passes - 1) / passes);
-  const std::size_t values = std::size_t{1} << each;
-  const std::uint32_t mask = static_cast<std::uint32_t>(values - 1);
-  detail::at_least(counts_, values);
-  for (int pass = 0; pass < passes; ++pass) {
-    const auto key = [&](std::uint32_t sample) {
-      return (longest - lengths[sample]) >> (pass * each) & mask;
-    };
-    std::fill_n(counts_.begin(), values, 0u);
-    for (std::uint32_t i = 0; i < n; ++i) ++counts_[key(i)];
-    std::uint32_t before = 0;
-    for (std::size_t k = 0; k < values; ++k) before += std::exchange(counts_[k], before);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const std::uint32_t sample = pass == 0 ? i : order_[i];
-      row_of_[counts_[key(sample)]++] = sample;
-    }
-    order_.swap(row_of_);
-  }
-}
-
-PENSTOCK_INLINE void row_packer::best_fit(lengths_view lengths) {
-  sort_by_length(lengths);
-  rooms_.reset(std::max(1u, capacity_ - 1));
-  const std::size_t n = lengths.size();
-  for (std::size_t first = 0; first < n;) {
-    const std::uint32_t length = lengths[order_[first]];
-    if (length == 0) return put_empty(first, n);
-    std::size_t last = first + 1;
-    while (last < n && lengths[order_[last]] == length) ++last;
-    put_equal(length, first, last);
-    first = last;
-  }
-}
-
-/// Puts samples of one length, of which as many go into a row as fit: no row has less room and fits one.
-PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t first, std::size_t last) {
-  constexpr std::uint32_t none = detail::rows_by_room::none;
-  while (first != last) {
-    const std::uint32_t found = rooms_.least(length), room = found == none ? capacity_ : found;
-    const std::uint32_t each = room - length < length ? 1 : room / length, left = room - each * length;
-    std::uint32_t row = found == none ? none : rooms_.first(found);
-    std::uint32_t newest = none, oldest = none;  // those that are left with `left`
-    do {
-      if (found == none) {
-        row = static_cast<std::uint32_t>(rows_);
-        open_row();
-      }
-      open& filled = open_[row];
-      const std::uint32_t next = filled.next;
-      const std::uint32_t put = static_cast<std::uint32_t>(
-          std::min<std::size_t>(std::min(each, max_samples_ - filled.samples), last - first));
-      std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
-      first += put;
-      filled.samples += put;
-      if (filled.samples != max_samples_) {
-        if (put == each) {
-          filled.next = newest;
-          newest = row;
-          if (oldest == none) oldest = row;
-        } else {
-          push(room - put * length, row, row);
-        }
-      }
-      row = next;
-    } while (first != last && (found == none || row != none));
-    if (found != none) {
-      if (row == none)
-        rooms_.remove(found);
-      else
-        rooms_.first(found) = row;
-    }
-    if (newest != none && left != 0) push(left, newest, oldest);
-  }
-}
-
-/// Puts samples of length 0, which every row has room for.
-PENSTOCK_INLINE void row_packer::put_empty(std::size_t first, std::size_t last) {
-  for (std::uint32_t row = 0; first != last; ++row) {
-    if (row == rows_) open_row();
-    const std::size_t put = std::min<std::size_t>(max_samples_ - open_[row].samples, last - first);
-    std::fill_n(row_of_.begin() + static_cast<std::ptrdiff_t>(first), put, row);
-    open_[row].samples += static_cast<std::uint32_t>(put);
-    first += put;
-  }
-}
-
-PENSTOCK_INLINE void row_packer::open_row() {
-  detail::at_least(open_, ++rows_);
-  open_[rows_ - 1] = {detail::rows_by_room::none, 0};
-}
-
-/// Adds rows with this room, linked from the newest to the oldest, to the list.
-PENSTOCK_INLINE void row_packer::push(std::uint32_t room, std::uint32_t newest, std::uint32_t oldest) {
-  std::uint32_t& first = rooms_.make(room);
-  open_[oldest].next = first;
-  first = newest;
-}
-
-PENSTOCK_INLINE void row_packer::first_fit(lengths_view lengths) {
-  // The leaves are the rows, with one more than their room, and 0 for those that are closed. Rows that are
-  // not open yet have all of the capacity, so the first row that fits may be a new one.
-  const std::size_t n = lengths.size(), leaves = std::bit_ceil(n);
-  detail::at_least(tree_, 2 * leaves);
-  std::fill_n(tree_.begin(), 2 * leaves, capacity_ + 1);
-  for (std::size_t i = 0; i < n; ++i) {
-    std::size_t node = 1;
-    while (node < leaves) node = 2 * node + (tree_[2 * node] <= lengths[i] ? 1 : 0);
-    const std::uint32_t row = static_cast<std::uint32_t>(node - leaves);
-    if (row == rows_) open_row();
-    order_[i] = static_cast<std::uint32_t>(i);
-    row_of_[i] = row;
-    tree_[node] = ++open_[row].samples == max_samples_ ? 0 : tree_[node] - lengths[i];
-    for (node /= 2; node != 0; node /= 2) {
-      const std::uint32_t room = std::max(tree_[2 * node], tree_[2 * node + 1]);
-      if (std::exchange(tree_[node], room) == room) break;
-    }
-  }
-}
-
-PENSTOCK_INLINE void row_packer::in_order(lengths_view lengths) {
-  std::iota(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(lengths.size()), 0u);
-  std::uint32_t room = 0, more = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    if (rows_ == 0 || lengths[i] > room || more == 0) {
-      detail::at_least(begins_, ++rows_ + 1);
-      begins_[rows_ - 1] = static_cast<std::uint32_t>(i);
-      room = capacity_;
-      more = max_samples_;
-    }
-    room -= lengths[i];
-    --more;
-  }
-  begins_[rows_] = static_cast<std::uint32_t>(lengths.size());
-}
-
-/// The samples by row, in the order in which they were put.
-PENSTOCK_INLINE void row_packer::gather(std::size_t samples) {
-  detail::at_least(begins_, rows_ + 1);
-  std::uint32_t before = 0;
-  for (std::size_t r = 0; r < rows_; ++r) {
-    begins_[r + 1] = before;  // moves to the row's end while samples are written
-    before += open_[r].samples;
-  }
-  for (std::size_t i = 0; i < samples; ++i) items_[begins_[row_of_[i] + 1]++] = order_[i];
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/packing.hpp
-
-namespace penstock::inline v0_1 {
-
-// GCC 12 takes a scoped enumerator for one that shadows `split`.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-/// What becomes of samples that are longer than a row.
-enum class overlong : std::uint8_t {
-  refuse,    ///< an error that names the first one
-  truncate,  ///< they lose what does not fit
-  split,     ///< they become pieces, which go to rows like other samples
-  drop       ///< they are left out
-};
-#pragma GCC diagnostic pop
-
-[[nodiscard]] constexpr std::string_view to_string(overlong what) noexcept {
-  constexpr std::string_view names[] = {"refuse", "truncate", "split", "drop"};
-  return names[static_cast<std::size_t>(what)];
-}
-[[nodiscard]] constexpr std::string_view to_string(packing how) noexcept {
-  constexpr std::string_view names[] = {"best_fit", "first_fit", "in_order"};
-  return names[static_cast<std::size_t>(how)];
-}
-
-/// The options of `pack`.
-struct pack_options {
-  packing how = packing::best_fit;
-  penstock::overlong overlong = penstock::overlong::refuse;
-  /// Samples that are packed together: so many positions of the epoch, one after another.
-  std::uint64_t window = 10'000;
-  /// Each sample is padded to a multiple of it: 2 x the size of context parallelism, or what kernels want.
-  std::uint64_t align = 1;
-  /// Samples in a row, at most; 0: any number.
-  std::uint64_t max_samples = 0;
-  /// The value in padding.
-  std::int64_t pad = 0;
-};
-
-/// The rows of a step, and how ranks divide them.
-struct row_batches {
-  std::uint64_t size = 1;
-  bool global = false;  ///< `size` counts the rows of all ranks together
-  tail at_end = tail::keep;
-  std::optional<work_weights> dealt_by{};
-
-  [[nodiscard]] std::uint64_t of_all(std::uint64_t ranks) const noexcept {
-    return global ? size : size * ranks;
-  }
-};
-
-/// What a plan tells its `packed_cut`.
-struct packed_facts {
-  schedule capacity;
-  pack_options options;
-  row_batches rows;
-  std::string lengths;                  ///< names the lengths of samples, for errors
-  std::uint32_t slices = 1, slice = 0;  ///< of `context_parallel`
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/detail/packed_windows.hpp
 
 /// The windows of an epoch whose samples are packed into rows, and the steps of those rows.
@@ -43562,20 +44239,6 @@ struct packed_source {
   void (*read)(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
                packed_lengths& into) = nullptr;
   std::uint64_t positions = 0;
-};
-
-/// A sample in a row, or a piece of one.
-struct packed_piece {
-  std::uint32_t place = 0;   // its position in the window
-  std::uint32_t length = 0;  // without padding
-  std::uint64_t first = 0;   // its first token in the sample
-};
-
-/// The rows of a window.
-struct packed_window {
-  std::vector<std::uint64_t> lengths;  // of the samples at its positions
-  std::vector<packed_piece> pieces;    // row after row
-  std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
 };
 
 /// The rows of an epoch: those before each window, and at last those of all.
@@ -43616,15 +44279,6 @@ class packed_windows {
   [[nodiscard]] std::uint64_t first_of(std::uint64_t window) const noexcept {
     return window * facts_.options.window;
   }
-  /// Places of a piece in its row.
-  [[nodiscard]] std::uint32_t padded(std::uint32_t length) const noexcept {
-    return units(length) * static_cast<std::uint32_t>(facts_.options.align);
-  }
-  /// The same, in units of `.align`.
-  [[nodiscard]] std::uint32_t units(std::uint32_t length) const noexcept {
-    const auto align = static_cast<std::uint32_t>(facts_.options.align);
-    return align == 1 ? length : (length + align - 1) / align;
-  }
 
  private:
   class builder;
@@ -43644,7 +44298,6 @@ class packed_windows {
   [[nodiscard]] packed_table passed(std::uint64_t epoch, std::uint64_t of_all,
                                     const std::atomic<bool>* stop) const;
   [[nodiscard]] std::uint64_t capacity_at(position step) const;
-  void check_capacity(std::uint64_t capacity) const;
 
   packed_source from_;
   packed_facts facts_;
@@ -43715,113 +44368,47 @@ PENSTOCK_INLINE std::size_t packed_table::window_of(std::uint64_t row) const noe
 /// Packs one window after another, and keeps its memory.
 class packed_windows::builder {
  public:
-  explicit builder(const packed_windows& of) : of_(of), options_(of.facts_.options) {}
+  explicit builder(const packed_windows& of) : of_(of), packer_(of.facts_.options) {}
 
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
     const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
-                   read_);
-    pieces_.clear();
-    units_.clear();
-    pieces_.reserve(read_.lengths.size());
-    units_.reserve(read_.lengths.size());
-    for (std::size_t i = 0; i < read_.lengths.size(); ++i)
-      if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
-        too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
-        return false;
-      }
-    if (!packer_ || packer_capacity_ != capacity) {
-      packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
-      packer_capacity_ = capacity;
-    }
-    packer_->pack(units_);
-    return true;
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
+    const std::size_t packed = packer_.pack(read_.lengths, capacity);
+    if (packed == read_.lengths.size()) return true;
+    too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
+    return false;
   }
-  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
-  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
+  [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
   /// The window that was packed last, its rows in the order of the epoch.
   void write(packed_window& made, std::uint64_t key) const {
-    made.lengths = read_.lengths;
-    made.pieces.clear();
-    made.ends.assign(1, 0);
-    const permutation mixed(rows(), key);
-    for (std::size_t row = 0; row < rows(); ++row) {
-      const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
-      for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
-      made.ends.push_back(made.pieces.size());
-    }
+    packer_.write(made, read_.lengths, key);
   }
 
   costly_sample too_long;
 
  private:
-  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
-
-  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
-    if (length <= capacity || options_.overlong == overlong::truncate) {
-      put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
-    } else if (options_.overlong == overlong::split) {
-      if (length / capacity > max_pieces - pieces_.size()) return false;
-      for (std::uint64_t at = 0; at < length; at += capacity)
-        put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
-    } else if (options_.overlong == overlong::refuse) {
-      return false;
-    }
-    return true;
-  }
-  void put(const packed_piece& piece) {
-    pieces_.push_back(piece);
-    units_.push_back(of_.units(piece.length));
-  }
-
   const packed_windows& of_;
-  const pack_options& options_;
   packed_lengths read_;
-  std::vector<packed_piece> pieces_;
-  std::vector<std::uint32_t> units_;  // lengths for the packer, in units of `align`
-  std::optional<row_packer> packer_;
-  std::uint64_t packer_capacity_ = 0;
+  window_packer packer_;
 };
 
 PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts facts, std::uint64_t seed)
     : from_(std::move(from)), facts_(std::move(facts)), seed_(seed), cache_(new cache()) {
-  const auto refuse = [](std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("pack");
-  };
-  const pack_options& o = facts_.options;
-  if (o.window == 0 || o.window >> 28 != 0)
-    refuse({"pack puts 1 to 2^28 samples together, and .window is ", o.window});
-  if (o.align == 0 || o.align >> 31 != 0) refuse({".align of pack is at least 1, not ", o.align});
-  if (facts_.slices > 1 && o.align % (2 * std::uint64_t{facts_.slices}) != 0)
-    refuse({"context_parallel cuts each sample into 2 x ", facts_.slices,
-            " equal chunks; write .align = ", 2 * std::uint64_t{facts_.slices}, " in pack"});
+  check_pack(facts_);
   if (from_.positions >> 40 != 0)
-    refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
-            " positions; write repeat(n) or take(n) before it"});
-  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed());
+    throw error(errc::argument, {"pack goes through an epoch before its first batch, and this one has ",
+                                 from_.positions, " positions; write repeat(n) or take(n) before it"})
+        .in_stage("pack");
 }
 
 PENSTOCK_INLINE packed_windows::~packed_windows() = default;
 
-PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
-  const auto refuse = [](std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("pack");
-  };
-  if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
-  if (capacity >> 31 != 0)
-    refuse({"a row of pack has fewer than 2^31 tokens, and ", capacity, " are asked for"});
-  if (capacity % (2 * std::uint64_t{facts_.slices}) != 0 && facts_.slices != 1)
-    refuse({"a row of ", capacity, " tokens cannot be cut into 2 x ", facts_.slices,
-            " equal chunks for context_parallel; give pack a capacity that can"});
-  if (capacity % facts_.options.align != 0)
-    refuse({"a row of ", capacity, " tokens is no multiple of .align, ", facts_.options.align,
-            "; give pack a capacity that is"});
-}
-
 PENSTOCK_INLINE std::uint64_t packed_windows::capacity_at(position step) const {
   const std::uint64_t capacity = facts_.capacity(step);
-  if (facts_.capacity.changes()) check_capacity(capacity);
+  if (facts_.capacity.changes()) check_capacity(facts_, capacity);
   return capacity;
 }
 
@@ -43884,7 +44471,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   if (!made) made.reset(new packed_window());
   if (!with) with.reset(new builder(*this));
   if (!with->pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
-  with->write(*made, rng(seed_, epoch, number, 0x7061636b)());
+  with->write(*made, row_order_key(seed_, epoch, number));
   const std::shared_ptr<const packed_window> shared(made.release(),
                                                     [to = std::weak_ptr<cache>(cache_)](packed_window* w) {
                                                       std::unique_ptr<packed_window> left(w);
@@ -44039,6 +44626,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   // The same on all ranks, also where it changes within the step.
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+  const std::uint64_t align = windows_->facts().options.align;
   row_reader row(*this);
   std::size_t samples = 0;
   for (const std::uint64_t one : rows) {
@@ -44051,7 +44639,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
     row.go_to(rows[r]);
     std::uint32_t begin = 0;
     for (const packed_piece& one : row.pieces()) {
-      const std::uint32_t places = windows_->padded(one.length);
+      const std::uint32_t places = padded_length(one.length, align);
       made->positions.push_back(row.position_of(one));
       made->rows.documents.push_back(
           {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
@@ -44076,11 +44664,8 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::min
 PENSTOCK_INLINE void packed_epoch::refuse() const {
   if (table_->failure) std::rethrow_exception(table_->failure);
   const costly_sample& found = *table_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
-               table_->marks.back().capacity,
-               "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
-               "overlong::split or overlong::drop"})
+  throw error(errc::argument, {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
+                               table_->marks.back().capacity, how_to_pack_long_samples})
       .in_stage("pack")
       .add_context(found.at);
 }
@@ -45981,7 +46566,7 @@ namespace detail {
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
-  if constexpr (std::is_same_v<Policy, packed_policy>) {
+  if constexpr (std::is_same_v<Policy, packed_policy> || std::is_same_v<Policy, online_packed_policy>) {
     return std::type_identity<packed_view<typename kept::type>>{};
   } else if constexpr (kept::shape == shape_class::fixed) {
     if constexpr (kept::scalar)
@@ -46232,7 +46817,7 @@ class mapped_columns : public Gathered {
 
 namespace detail {
 
-/// A place after `batch`: the samples that were collated, and the columns there.
+/// A place after `batch`: the samples that were collated, and the columns there; after `pack`, that stage.
 template <class Element, class Columns>
 struct batch_place {
   using element = Element;
@@ -46247,9 +46832,14 @@ struct batch_way {
 };
 template <class Place, class Found, class Stage, class... Rest>
 struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
-template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+template <class Place, class Found, part_of_kind<pack_tag> Stage, class... Rest>
 struct batch_way<Place, Found, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
+template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...>
+    : batch_way<
+          batch_place<typename Place::element, typename batch_behind<Stage, typename Place::columns>::type>,
+          Found, Rest...> {};
 template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
   requires(Stage::template returns<views_in<Place>>)
 struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
@@ -46343,7 +46933,10 @@ class batch_maps<Plan, true> {
     detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
                               static_cast<std::size_t>(batch.global), batch.delivered};
     if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
+    using batch_stage = detail::type_at<parts::in::batch, stages>;
+    using pack_stage = typename parts::in::template first<pack_tag, parts>;
+    using collated = detail::batch_place<typename parts::element,
+                                         typename detail::batch_behind<batch_stage, pack_stage>::type>;
     go<collated, parts::in::batch + 1, 0, 0, 0>(
         b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
   }
@@ -68810,6 +69403,14 @@ struct deal_by_without_pack : about_expression {
                   "pack<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
   }
 };
+struct deal_by_online : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: deal_by deals the rows of all ranks, and without lengths each rank packs rows of "
+        "its own; give pack lengths, as pack<\"tokens\">(length, 4096) | deal_by() | batch(n)");
+  }
+};
 struct deal_by_after_batch : about_expression {
   static consteval void explain(auto reached) {
     static_assert(never<decltype(reached)>,
@@ -68836,6 +69437,8 @@ struct deal_by_stage {
       return mistakes::deal_by_after_batch{};
     else if constexpr (!Context::facts.packed)
       return mistakes::deal_by_without_pack{};
+    else if constexpr (Context::facts.packs_online)
+      return mistakes::deal_by_online{};
     else
       return mistakes::none{};
   }
@@ -71521,8 +72124,9 @@ template <fixed_string Name, class Op, class... Ops>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/stage/pack.hpp
+// ---- penstock/stage/detail/pack_fields.hpp
 
+/// What the two forms of `pack` have in common: their mistakes, and which fields they put into rows.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
@@ -71543,10 +72147,12 @@ struct two_packs : about_expression {
 };
 struct pack_without_positions : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack puts the samples of an epoch into rows before they are read, and after "
-                  "filter, unbatch, shuffle_buffer or a source that is read forward it is unknown which "
-                  "samples come; choose samples with subset and mix them with shuffle");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: pack looks up lengths before samples are read, and after filter, unbatch, "
+        "shuffle_buffer or a source that is read forward it is unknown which samples come; leave the "
+        "lengths out, as pack<\"tokens\">(4096), which packs samples as they come, or choose them "
+        "with subset and mix them with shuffle");
   }
 };
 struct pack_without_numbers : about_expression {
@@ -71561,6 +72167,23 @@ struct pack_of_no_sequence : about_element {
     static_assert(never<decltype(reached)>,
                   "penstock: pack<\"tokens\"> puts sequences one after another, and a field that it names is "
                   "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
+  }
+};
+
+struct pack_of_no_field : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pack without lengths packs samples by the lengths of their fields, and none is "
+                  "named; write pack<\"tokens\">(4096), or give it what samples cost, pack(cost, 4096)");
+  }
+};
+struct lost_by_online_pack : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: require: the guarantee is lost by pack without lengths, which packs the samples that "
+        "come to each rank (it loses indexed, lockstep and elastic); give it lengths, as "
+        "pack<\"tokens\">(length, 4096); lockstep also comes back with steps(n)");
   }
 };
 
@@ -71582,15 +72205,118 @@ template <class V>
 inline constexpr bool is_sequence_of_bytes =
     std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
 
+/// What both forms of `pack` know of the fields that they name.
+template <class... Names>
+struct packing_fields {
+  /// Whether a field's values are put into rows; void: of samples without names.
+  template <class Name>
+  static constexpr bool packs =
+      std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
+
+  /// A mistake in the place of `pack` or in the fields that it names.
+  template <class Context>
+  static consteval auto diagnose_fields() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (sizeof...(Names) == 0)
+      return diagnose_field<element>();
+    else if constexpr (!any_record<element> || !(has_field<element, Names> && ...))
+      return mistakes::no_such_field{};
+    else
+      return typename detail::first_mistake<
+          decltype(diagnose_field<std::tuple_element_t<element::template index_of<Names>, element>>())...>::
+          type{};
+  }
+
+ private:
+  template <class V>
+  static consteval auto diagnose_field() {
+    if constexpr (detail::is_sequence<V>)
+      return mistakes::none{};
+    else
+      return mistakes::pack_of_no_sequence{};
+  }
+};
+/// How a field is collated: those that are not in rows are ragged unless a policy was chosen for them.
+template <class Fields, class Rows, class Batch, class Name>
+using policy_beside_rows = std::conditional_t<
+    Fields::template packs<Name>, Rows,
+    std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/online_pack.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
 template <class Stage>
 concept row_stage = part_of_kind<Stage, row_tag>;
 
 }  // namespace detail
 
+/// Puts samples into rows as they come, a window of them at a time: `pack<"tokens">(capacity, options)`, see
+/// `pack`.
+template <class... Names>
+struct online_pack_stage : detail::packing_fields<Names...> {
+  using penstock_part = pack_tag;
+  using blame = mistakes::lost_by_online_pack;
+  static constexpr std::string_view stage_name = "pack";
+  static constexpr bool packs_online = true;
+
+  std::uint64_t capacity = 0;
+  pack_options options;
+
+  template <class Batch, class Name>
+  using policy = detail::policy_beside_rows<online_pack_stage, online_packed_policy, Batch, Name>;
+
+  [[nodiscard]] static constexpr guarantee_set loses(place) {
+    return guarantee_set(guarantee::indexed, guarantee::lockstep, guarantee::elastic);
+  }
+  /// What a plan that has these stages tells those who fill its rows.
+  template <class Stages>
+  [[nodiscard]] packed_facts facts_of(const Stages& stages) const {
+    packed_facts facts{capacity, options, {}, {}};
+    const auto one = [&]<class Stage>(const Stage& stage) {
+      if constexpr (detail::row_stage<Stage>) stage.take_part(facts);
+    };
+    stages.apply([&](const auto&... each) { (one(each), ...); });
+    return facts;
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"pack(rows of ", capacity, ", ", to_string(options.how), " in windows of ",
+                         options.window, " as samples come, overlong ", to_string(options.overlong), ")"});
+  }
+  void fingerprint(auto& h) const {
+    h.add("pack online", capacity, options.how, options.overlong, options.window, options.align,
+          options.max_samples);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (Context::facts.batched)
+      return mistakes::pack_after_batch{};
+    else if constexpr (Context::facts.packed)
+      return mistakes::two_packs{};
+    else if constexpr (sizeof...(Names) == 0 && any_record<element>)
+      return mistakes::pack_of_no_field{};
+    else
+      return online_pack_stage::template diagnose_fields<Context>();
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/pack.hpp
+
+namespace penstock::inline v0_1 {
+
 /// Puts samples into rows of at most `capacity` tokens, several into each; made by `pack<"tokens">(length,
 /// capacity, options)`. `batch(n)` behind it stacks n rows.
 template <class Length, class... Names>
-struct pack_stage {
+struct pack_stage : detail::packing_fields<Names...> {
   using penstock_part = pack_tag;
   static constexpr std::string_view stage_name = "pack";
 
@@ -71598,15 +72324,8 @@ struct pack_stage {
   schedule capacity;
   pack_options options;
 
-  /// Whether a field's values are put into rows; void: of samples without names.
-  template <class Name>
-  static constexpr bool packs =
-      std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
-  /// How a field is collated: fields that are not in rows are ragged unless a policy was chosen for them.
   template <class Batch, class Name>
-  using policy = std::conditional_t<
-      packs<Name>, packed_policy,
-      std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
+  using policy = detail::policy_beside_rows<pack_stage, packed_policy, Batch, Name>;
 
   /// The cut of a plan that has these orders and stages.
   template <class Orders, class Stages>
@@ -71642,24 +72361,11 @@ struct pack_stage {
       return mistakes::pack_without_numbers{};
     else if constexpr (sizeof...(Names) == 0 && any_record<element>)
       return mistakes::none{};  // rows by cost alone
-    else if constexpr (sizeof...(Names) == 0)
-      return diagnose_field<element>();
-    else if constexpr (!any_record<element> || !(has_field<element, Names> && ...))
-      return mistakes::no_such_field{};
     else
-      return typename detail::first_mistake<
-          decltype(diagnose_field<std::tuple_element_t<element::template index_of<Names>, element>>())...>::
-          type{};
+      return pack_stage::template diagnose_fields<Context>();
   }
 
  private:
-  template <class V>
-  static consteval auto diagnose_field() {
-    if constexpr (detail::is_sequence<V>)
-      return mistakes::none{};
-    else
-      return mistakes::pack_of_no_sequence{};
-  }
   template <class Stage>
   static void take(packed_facts& facts, const Stage& stage, const cut_input& in) {
     if constexpr (part_of_kind<Stage, batch_tag>) {
@@ -71701,11 +72407,27 @@ struct pack_stage {
 /// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
 /// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
 ///
-/// A run makes one pass over the lengths of an epoch when it first needs it, as `batch_by` does, and keeps 24
-/// bytes for each window; each window is packed once more when its rows are due.
-/// Kind: pack. Keeps all five guarantees; epochs may differ in steps, so `take`, `skip`, `repeat` and
-/// `steps(n)` cannot follow it.
-/// Bad samples: under `bad_samples::skip` the places of one are padding. `bad_samples::replace` is refused.
+/// Without `length`, `pack<"tokens">(capacity, options) | batch(n)` packs samples as they come, by the
+/// lengths that they have then: after `filter`, `unbatch` and `shuffle_buffer`, and over sources that are
+/// read forward, where it is unknown before which samples come; elsewhere, where there are no lengths yet. A
+/// rank collects `.window` samples and makes the same rows of them that lengths would have given; the last
+/// window of a pass over the data has fewer. What a batch has is the same, and so are the options,
+/// `context_parallel` and the tail policies; `deal_by`, a capacity that changes and rows by cost need
+/// lengths. Keeps `deterministic` and `resumable`; loses `indexed`, `lockstep`, which `steps(n)` restores,
+/// and `elastic`: each rank packs what comes to it. `take`, `skip`, `repeat` and `steps(n)` may follow. The
+/// first batch waits for a whole window.
+/// Costs the memory of a window of samples, and two copies of each value, into the window and from there into
+/// its row, by the consumer's thread; a run that resumes within a window reads that window again. Bad samples
+/// are left out or replaced before they are packed; fields of unequal length in one sample make it a bad one.
+/// With `overlong::refuse` a sample that is too long is an error in place of the batch that its window
+/// begins.
+///
+/// With lengths, a run makes one pass over the lengths of an epoch when it first needs it, as `batch_by`
+/// does, and keeps 24 bytes for each window; each window is packed once more when its rows are due.
+/// Kind: pack. Keeps all five guarantees with lengths; epochs may differ in steps, so `take`, `skip`,
+/// `repeat` and `steps(n)` cannot follow it.
+/// Bad samples, with lengths: under `bad_samples::skip` the places of one are padding. `bad_samples::replace`
+/// is refused.
 /// Throws `error(errc::argument)` for impossible options when the plan is opened; for a sample that is too
 /// long, then or in place of its step; `errc::state` if a sample is not as long as `length` says.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024.
@@ -71713,7 +72435,10 @@ struct pack_stage {
 ///     auto length = derive(
 ///         texts, "tokens", [](const auto& s) { return std::uint64_t{get<"tokens">(s).size()}; }, "derived");
 ///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | pack<"tokens">(length, 4096) | batch(8);
+///     auto filtered = texts | filter(is_good) | shard(rank, world_size) | pack<"tokens">(4096) | batch(8) |
+///                     steps(1000);
 template <fixed_string... Names, class Length, class Capacity>
+  requires(!std::same_as<Capacity, pack_options>)
 [[nodiscard]] auto pack(Length length, Capacity capacity, const pack_options& options = {}) {
   static_assert(
       detail::gives_costs<Length>(),
@@ -71721,7 +72446,23 @@ template <fixed_string... Names, class Length, class Capacity>
       "std::uint64_t, or values for every sample, and gives an unsigned number");
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
-  return pack_stage<Length, name_of<Names>...>{{std::move(length)}, std::move(capacity), options};
+  return pack_stage<Length, name_of<Names>...>{
+      {}, {std::move(length)}, std::move(capacity), options};
+}
+
+/// The same as samples come.
+template <fixed_string... Names, class Capacity>
+[[nodiscard]] auto pack(const Capacity& capacity, const pack_options& options = {}) {
+  constexpr bool is_number = std::convertible_to<const Capacity&, any_count>;
+  static_assert(
+      is_number,
+      "penstock: pack without lengths packs samples as they come, into rows whose length is a number; write "
+      "pack<\"tokens\">(4096), or give it lengths, pack<\"tokens\">(length, capacity), whose capacity may "
+      "also be "
+      "a function of position");
+  std::uint64_t rows_of = 1;
+  if constexpr (is_number) rows_of = any_count(capacity).of("pack");
+  return online_pack_stage<name_of<Names>...>{{}, rows_of, options};
 }
 
 }  // namespace penstock::inline v0_1

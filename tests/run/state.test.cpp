@@ -118,6 +118,22 @@ TEST_CASE("run/state: a refused state names the reason") {
   refused(kept, s, "more rows");
 }
 
+TEST_CASE("run/state: where pack stands is written if it stands within windows") {
+  ps::state s;
+  CHECK(to_string(s).find("packed") == std::string::npos);
+  s.packed = {3, 17};
+  const std::string text = to_string(s);
+  CHECK(text.find("\"packed\": [\"3\",\"17\"]") != std::string::npos);
+  CHECK(ps::state_from_string(text) == s);
+  for (const auto& wrong : {std::vector<std::uint64_t>{3}, std::vector<std::uint64_t>{3, 1, 7}}) {
+    s.packed = wrong;
+    CHECK_THROWS_WITH(ps::state_from_string(to_string(s)),
+                      penstock_test::contains("two numbers in \"packed\""));
+  }
+  s.begin_epoch(2);
+  CHECK(s.packed.empty());
+}
+
 TEST_CASE("run/state: a stream gets the text of a state") {
   const auto plan = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::batch(2);
   auto run = plan.open();

@@ -47,6 +47,8 @@ struct pitched_policy : detail::policy {
 /// Puts a field's values into the rows that `pack` made: a `packed_view`. It is the policy of the fields that
 /// `pack` names.
 struct packed_policy : detail::policy {};
+/// The same where `pack` has no lengths: values are kept until a window of samples is there.
+struct online_packed_policy : detail::policy {};
 
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
 /// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.

@@ -133,6 +133,12 @@ template <class T>
 concept uneven_batch =
     part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
 
+/// A `pack` stage that packs samples as they come, rather than by lengths that are known before: `static
+/// constexpr bool packs_online = true`.
+template <class T>
+concept online_pack =
+    part_of_kind<T, pack_tag> && requires { requires bool(std::remove_cvref_t<T>::packs_online); };
+
 /// An order stage that only counts and does not need to know the size: `static constexpr bool counts_only =
 /// true`.
 template <class T>

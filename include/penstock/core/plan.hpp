@@ -88,7 +88,7 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false, placed = false, computes = false, packed = false;
+       varies = false, placed = false, computes = false, packed = false, packs_online = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -175,7 +175,8 @@ consteval chain_facts facts_after(chain_facts f) {
   if (Draws) f.drawn = true;
   if (positional_part<Stage>) f.placed = true;
   if (part_of_kind<Stage, pack_tag>) f.packed = true;
-  if (uneven_batch<Stage> || (f.packed && f.batched)) f.uneven = true;
+  if (online_pack<Stage>) f.packs_online = f.decided = true;
+  if (uneven_batch<Stage> || (f.packed && f.batched && !f.packs_online)) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (computing_part<Stage>) f.computes = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;

@@ -151,6 +151,8 @@ struct plan_parts {
   static constexpr bool has_steps = facts.steps;
   /// Whether the rows of batches hold several samples each.
   static constexpr bool packed = facts.packed;
+  /// Whether they are packed from samples as they come.
+  static constexpr bool packs_online = facts.packs_online;
   /// Whether a bad sample may leave a hole, or be replaced by another sample.
   using bad_samples = typename in::template first<bad_samples_tag, detail::bad_samples_are_fatal>;
   static constexpr bool tolerant = bad_samples::tolerates, replaces = bad_samples::replaces;

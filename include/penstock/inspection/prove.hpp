@@ -38,8 +38,8 @@ template <class Source, class... Stages, class Done>
   using plan_type = plan<Source, Stages...>;
   static_assert(
       plan_parts<plan_type>::direct,
-      "penstock: prove needs batches that are known without reading samples: no filter, unbatch or forward "
-      "source, and a batch");
+      "penstock: prove needs batches that are known without reading samples: no filter, unbatch, forward "
+      "source or pack without lengths, and a batch");
   static_assert(elastic<plan_type>,
                 "penstock: prove needs a plan that keeps `elastic`; put shuffle_buffer before shard");
   detail::viewed_plan<plan_type> viewed(p);

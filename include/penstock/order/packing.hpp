@@ -48,6 +48,15 @@ struct pack_options {
   std::int64_t pad = 0;
 };
 
+namespace detail {
+
+/// What to do about a sample that is longer than a row.
+inline constexpr std::string_view how_to_pack_long_samples =
+    "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
+    "overlong::split or overlong::drop";
+
+}  // namespace detail
+
 /// The rows of a step, and how ranks divide them.
 struct row_batches {
   std::uint64_t size = 1;

@@ -85,7 +85,7 @@ class run {
   friend class detail::run_epochs<run>;
   static_assert(!parts::packed || parts::batched,
                 "penstock: pack makes rows, which only batch gives to a loop; write batch(n) behind it");
-  static_assert(!parts::packed || !parts::replaces,
+  static_assert(!parts::packed || parts::packs_online || !parts::replaces,
                 "penstock: a substitute is not as long as the place in its row, so bad_samples::replace does "
                 "not go with pack; write bad_samples::skip, whose places are padding");
 
@@ -413,6 +413,8 @@ class run {
     const penstock::state& s = detail::state_that_fits(plan(), given, mine);
     if (const std::string_view wrong = core().engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
+    if (!s.packed.empty() && (!parts::packs_online || s.packed.size() != 2))
+      detail::refuse_state({"it tells of windows of pack that this plan does not have; it was edited"});
     if constexpr (parts::facts.uneven) {
       if (!core().engine.leading().step_of(s))
         detail::refuse_state(

@@ -54,8 +54,11 @@ struct state {
   std::uint64_t bad = 0;               ///< `bad_samples`: count of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
   std::vector<std::uint64_t> front;    ///< forward sources: the places of the source and of its orders
-  std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
-  std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
+  /// `pack` without lengths: windows of this epoch that are done, and rows of the next one that are; empty at
+  /// the beginning of an epoch.
+  std::vector<std::uint64_t> packed;
+  std::vector<std::string> plan;  ///< the data and the stages that determine the sequence, for messages
+  std::vector<state> ranks;       ///< of a merged state: the states of ranks 0, 1, ...
 
   /// Moves the place to the beginning of an epoch.
   void begin_epoch(std::uint64_t which);

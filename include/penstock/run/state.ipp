@@ -24,6 +24,7 @@ PENSTOCK_INLINE void state::begin_epoch(std::uint64_t which) {
   step = pass = ordinal = rows = survivors = taken = given = dealt = bad = 0;
   held.clear();
   front.clear();
+  packed.clear();
 }
 
 namespace detail {
@@ -61,6 +62,7 @@ PENSTOCK_INLINE std::string state_body(const state& s) {
   text += ']';
   numbers("held", s.held);
   if (!s.front.empty()) numbers("front", s.front);
+  if (!s.packed.empty()) numbers("packed", s.packed);
   text += ", ";
   if (!s.ranks.empty()) {
     text += "\"ranks\": [";
@@ -110,6 +112,11 @@ class state_reader {
     if (json_.optional_name("front")) {
       json_.list([&] { s.front.push_back(json_.quoted_number()); });
       if (s.front.empty()) json_.fail("a number in \"front\"", json_.at());
+      json_.expect(',');
+    }
+    if (json_.optional_name("packed")) {
+      json_.list([&] { s.packed.push_back(json_.quoted_number()); });
+      if (s.packed.size() != 2) json_.fail("two numbers in \"packed\"", json_.at());
       json_.expect(',');
     }
     if (depth == 0 && json_.optional_name("ranks")) {
@@ -176,6 +183,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   }
   merged.held.clear();
   merged.front.clear();
+  merged.packed.clear();
   return merged;
 }
 

@@ -16,6 +16,14 @@ struct deal_by_without_pack : about_expression {
                   "pack<\"tokens\">(length, 4096) | deal_by() | batch(n), without filter before it");
   }
 };
+struct deal_by_online : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: deal_by deals the rows of all ranks, and without lengths each rank packs rows of "
+        "its own; give pack lengths, as pack<\"tokens\">(length, 4096) | deal_by() | batch(n)");
+  }
+};
 struct deal_by_after_batch : about_expression {
   static consteval void explain(auto reached) {
     static_assert(never<decltype(reached)>,
@@ -42,6 +50,8 @@ struct deal_by_stage {
       return mistakes::deal_by_after_batch{};
     else if constexpr (!Context::facts.packed)
       return mistakes::deal_by_without_pack{};
+    else if constexpr (Context::facts.packs_online)
+      return mistakes::deal_by_online{};
     else
       return mistakes::none{};
   }

@@ -8,78 +8,18 @@
 #include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/context_parallel.hpp>
 #include <penstock/stage/deal_by.hpp>
+#include <penstock/stage/detail/pack_fields.hpp>
+#include <penstock/stage/online_pack.hpp>
 
 #include <concepts>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
-namespace mistakes {
-
-struct pack_after_batch : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack makes rows of samples, which batch stacks; write pack<\"tokens\">(length, "
-                  "4096) | batch(n)");
-  }
-};
-struct two_packs : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack after pack; name all fields in one: pack<\"tokens\", \"weights\">(length, "
-                  "4096)");
-  }
-};
-struct pack_without_positions : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack puts the samples of an epoch into rows before they are read, and after "
-                  "filter, unbatch, shuffle_buffer or a source that is read forward it is unknown which "
-                  "samples come; choose samples with subset and mix them with shuffle");
-  }
-};
-struct pack_without_numbers : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack looks up lengths by sample number, and the numbers of mix, or of joined "
-                  "sources with orders, change from epoch to epoch; pack one source");
-  }
-};
-struct pack_of_no_sequence : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pack<\"tokens\"> puts sequences one after another, and a field that it names is "
-                  "not a one-dimensional array of numbers; name the one that is, and decode it before pack");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-/// Whether values can stand one after another in a row.
-template <class V>
-inline constexpr bool is_sequence = [] {
-  using value = std::remove_cvref_t<V>;
-  if constexpr (shape_class_of<value> == shape_class::none)
-    return false;
-  else
-    return std::is_arithmetic_v<typename stored<value>::type> &&
-           (value_rank<value> == 1 || value_rank<value> == -1);
-}();
-template <class V>
-inline constexpr bool is_sequence_of_bytes =
-    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
-
-template <class Stage>
-concept row_stage = part_of_kind<Stage, row_tag>;
-
-}  // namespace detail
-
 /// Puts samples into rows of at most `capacity` tokens, several into each; made by `pack<"tokens">(length,
 /// capacity, options)`. `batch(n)` behind it stacks n rows.
 template <class Length, class... Names>
-struct pack_stage {
+struct pack_stage : detail::packing_fields<Names...> {
   using penstock_part = pack_tag;
   static constexpr std::string_view stage_name = "pack";
 
@@ -87,15 +27,8 @@ struct pack_stage {
   schedule capacity;
   pack_options options;
 
-  /// Whether a field's values are put into rows; void: of samples without names.
-  template <class Name>
-  static constexpr bool packs =
-      std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
-  /// How a field is collated: fields that are not in rows are ragged unless a policy was chosen for them.
   template <class Batch, class Name>
-  using policy = std::conditional_t<
-      packs<Name>, packed_policy,
-      std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
+  using policy = detail::policy_beside_rows<pack_stage, packed_policy, Batch, Name>;
 
   /// The cut of a plan that has these orders and stages.
   template <class Orders, class Stages>
@@ -131,24 +64,11 @@ struct pack_stage {
       return mistakes::pack_without_numbers{};
     else if constexpr (sizeof...(Names) == 0 && any_record<element>)
       return mistakes::none{};  // rows by cost alone
-    else if constexpr (sizeof...(Names) == 0)
-      return diagnose_field<element>();
-    else if constexpr (!any_record<element> || !(has_field<element, Names> && ...))
-      return mistakes::no_such_field{};
     else
-      return typename detail::first_mistake<
-          decltype(diagnose_field<std::tuple_element_t<element::template index_of<Names>, element>>())...>::
-          type{};
+      return pack_stage::template diagnose_fields<Context>();
   }
 
  private:
-  template <class V>
-  static consteval auto diagnose_field() {
-    if constexpr (detail::is_sequence<V>)
-      return mistakes::none{};
-    else
-      return mistakes::pack_of_no_sequence{};
-  }
   template <class Stage>
   static void take(packed_facts& facts, const Stage& stage, const cut_input& in) {
     if constexpr (part_of_kind<Stage, batch_tag>) {
@@ -190,11 +110,27 @@ struct pack_stage {
 /// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
 /// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
 ///
-/// A run makes one pass over the lengths of an epoch when it first needs it, as `batch_by` does, and keeps 24
-/// bytes for each window; each window is packed once more when its rows are due.
-/// Kind: pack. Keeps all five guarantees; epochs may differ in steps, so `take`, `skip`, `repeat` and
-/// `steps(n)` cannot follow it.
-/// Bad samples: under `bad_samples::skip` the places of one are padding. `bad_samples::replace` is refused.
+/// Without `length`, `pack<"tokens">(capacity, options) | batch(n)` packs samples as they come, by the
+/// lengths that they have then: after `filter`, `unbatch` and `shuffle_buffer`, and over sources that are
+/// read forward, where it is unknown before which samples come; elsewhere, where there are no lengths yet. A
+/// rank collects `.window` samples and makes the same rows of them that lengths would have given; the last
+/// window of a pass over the data has fewer. What a batch has is the same, and so are the options,
+/// `context_parallel` and the tail policies; `deal_by`, a capacity that changes and rows by cost need
+/// lengths. Keeps `deterministic` and `resumable`; loses `indexed`, `lockstep`, which `steps(n)` restores,
+/// and `elastic`: each rank packs what comes to it. `take`, `skip`, `repeat` and `steps(n)` may follow. The
+/// first batch waits for a whole window.
+/// Costs the memory of a window of samples, and two copies of each value, into the window and from there into
+/// its row, by the consumer's thread; a run that resumes within a window reads that window again. Bad samples
+/// are left out or replaced before they are packed; fields of unequal length in one sample make it a bad one.
+/// With `overlong::refuse` a sample that is too long is an error in place of the batch that its window
+/// begins.
+///
+/// With lengths, a run makes one pass over the lengths of an epoch when it first needs it, as `batch_by`
+/// does, and keeps 24 bytes for each window; each window is packed once more when its rows are due.
+/// Kind: pack. Keeps all five guarantees with lengths; epochs may differ in steps, so `take`, `skip`,
+/// `repeat` and `steps(n)` cannot follow it.
+/// Bad samples, with lengths: under `bad_samples::skip` the places of one are padding. `bad_samples::replace`
+/// is refused.
 /// Throws `error(errc::argument)` for impossible options when the plan is opened; for a sample that is too
 /// long, then or in place of its step; `errc::state` if a sample is not as long as `length` says.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024.
@@ -202,7 +138,10 @@ struct pack_stage {
 ///     auto length = derive(
 ///         texts, "tokens", [](const auto& s) { return std::uint64_t{get<"tokens">(s).size()}; }, "derived");
 ///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | pack<"tokens">(length, 4096) | batch(8);
+///     auto filtered = texts | filter(is_good) | shard(rank, world_size) | pack<"tokens">(4096) | batch(8) |
+///                     steps(1000);
 template <fixed_string... Names, class Length, class Capacity>
+  requires(!std::same_as<Capacity, pack_options>)
 [[nodiscard]] auto pack(Length length, Capacity capacity, const pack_options& options = {}) {
   static_assert(
       detail::gives_costs<Length>(),
@@ -210,7 +149,22 @@ template <fixed_string... Names, class Length, class Capacity>
       "std::uint64_t, or values for every sample, and gives an unsigned number");
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
-  return pack_stage<Length, name_of<Names>...>{{std::move(length)}, std::move(capacity), options};
+  return pack_stage<Length, name_of<Names>...>{{}, {std::move(length)}, std::move(capacity), options};
+}
+
+/// The same as samples come.
+template <fixed_string... Names, class Capacity>
+[[nodiscard]] auto pack(const Capacity& capacity, const pack_options& options = {}) {
+  constexpr bool is_number = std::convertible_to<const Capacity&, any_count>;
+  static_assert(
+      is_number,
+      "penstock: pack without lengths packs samples as they come, into rows whose length is a number; write "
+      "pack<\"tokens\">(4096), or give it lengths, pack<\"tokens\">(length, capacity), whose capacity may "
+      "also be "
+      "a function of position");
+  std::uint64_t rows_of = 1;
+  if constexpr (is_number) rows_of = any_count(capacity).of("pack");
+  return online_pack_stage<name_of<Names>...>{{}, rows_of, options};
 }
 
 }  // namespace penstock::inline v0_1

@@ -153,4 +153,52 @@ TEST_CASE("run/consumer_place: rows committed together count as if one by one") 
   }
 }
 
+TEST_CASE("run/consumer_place: with pack, a state is of the window that the next row is from") {
+  ps::row_rules rules;
+  rules.batched = rules.packs = true;
+  ps::consumer_place place(rules);
+  ps::feed delivered = feed_of(20);
+  place.take(2);
+  place.begin_window(delivered);
+  place.take(2);
+  delivered.advance(4);
+  std::vector<std::uint64_t> front;
+  place.next_chunk(front);
+  place.take(1);
+  CHECK(place.window() == 0);
+  place.end_window(delivered);
+  place.commit_window(3, 1, 5);
+  ps::state s;
+  place.write(s, delivered);
+  CHECK(s.packed == std::vector<std::uint64_t>{0, 3});
+  CHECK(s.ordinal == 0);
+  CHECK(s.rows == 2);
+  CHECK(s.step == 1);
+  CHECK(s.bad == 5);
+
+  // a run that resumes there begins with the same window, and says so until it has another row
+  ps::consumer_place again(rules);
+  ps::feed at = feed_of(20);
+  again.seek(at, s);
+  again.commit(at, 5);
+  ps::state same;
+  again.write(same, at);
+  CHECK(same.packed == s.packed);
+  again.begin_window(at);
+  CHECK(again.window_rows_done() == 3);
+  again.end_window(at);
+  again.begin_window(at);
+  CHECK(again.window() == 1);
+  CHECK(again.window_rows_done() == 0);
+
+  // the last row of the window was delivered
+  place.count_to(2);
+  place.commit(delivered, 5);
+  place.write(s, delivered);
+  CHECK(s.packed == std::vector<std::uint64_t>{1, 0});
+  CHECK(s.ordinal == 4);
+  CHECK(s.rows == 1);
+  CHECK(s.step == 2);
+}
+
 }  // namespace consumer_place_test

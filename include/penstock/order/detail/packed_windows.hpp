@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/order/cost_cut.hpp>
-#include <penstock/order/packing.hpp>
+#include <penstock/order/window_packer.hpp>
 
 #include <array>
 #include <mutex>
@@ -24,20 +24,6 @@ struct packed_source {
   void (*read)(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
                packed_lengths& into) = nullptr;
   std::uint64_t positions = 0;
-};
-
-/// A sample in a row, or a piece of one.
-struct packed_piece {
-  std::uint32_t place = 0;   // its position in the window
-  std::uint32_t length = 0;  // without padding
-  std::uint64_t first = 0;   // its first token in the sample
-};
-
-/// The rows of a window.
-struct packed_window {
-  std::vector<std::uint64_t> lengths;  // of the samples at its positions
-  std::vector<packed_piece> pieces;    // row after row
-  std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
 };
 
 /// The rows of an epoch: those before each window, and at last those of all.
@@ -78,15 +64,6 @@ class packed_windows {
   [[nodiscard]] std::uint64_t first_of(std::uint64_t window) const noexcept {
     return window * facts_.options.window;
   }
-  /// Places of a piece in its row.
-  [[nodiscard]] std::uint32_t padded(std::uint32_t length) const noexcept {
-    return units(length) * static_cast<std::uint32_t>(facts_.options.align);
-  }
-  /// The same, in units of `.align`.
-  [[nodiscard]] std::uint32_t units(std::uint32_t length) const noexcept {
-    const auto align = static_cast<std::uint32_t>(facts_.options.align);
-    return align == 1 ? length : (length + align - 1) / align;
-  }
 
  private:
   class builder;
@@ -106,7 +83,6 @@ class packed_windows {
   [[nodiscard]] packed_table passed(std::uint64_t epoch, std::uint64_t of_all,
                                     const std::atomic<bool>* stop) const;
   [[nodiscard]] std::uint64_t capacity_at(position step) const;
-  void check_capacity(std::uint64_t capacity) const;
 
   packed_source from_;
   packed_facts facts_;

@@ -3,9 +3,6 @@
 
 #include <penstock/order/detail/packed_windows.hpp>
 
-#include <penstock/core/random.hpp>
-#include <penstock/order/permutation.hpp>
-
 #include <algorithm>
 
 namespace penstock::inline v0_1::detail {
@@ -19,113 +16,45 @@ PENSTOCK_INLINE std::size_t packed_table::window_of(std::uint64_t row) const noe
 /// Packs one window after another, and keeps its memory.
 class packed_windows::builder {
  public:
-  explicit builder(const packed_windows& of) : of_(of), options_(of.facts_.options) {}
+  explicit builder(const packed_windows& of) : of_(of), packer_(of.facts_.options) {}
 
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
     const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first, std::min(of_.from_.positions, first + options_.window),
-                   read_);
-    pieces_.clear();
-    units_.clear();
-    pieces_.reserve(read_.lengths.size());
-    units_.reserve(read_.lengths.size());
-    for (std::size_t i = 0; i < read_.lengths.size(); ++i)
-      if (!add(static_cast<std::uint32_t>(i), read_.lengths[i], capacity)) {
-        too_long = costly_sample{{epoch, first + i}, read_.samples[i], read_.lengths[i]};
-        return false;
-      }
-    if (!packer_ || packer_capacity_ != capacity) {
-      packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
-      packer_capacity_ = capacity;
-    }
-    packer_->pack(units_);
-    return true;
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
+    const std::size_t packed = packer_.pack(read_.lengths, capacity);
+    if (packed == read_.lengths.size()) return true;
+    too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
+    return false;
   }
-  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
-  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
+  [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
   /// The window that was packed last, its rows in the order of the epoch.
-  void write(packed_window& made, std::uint64_t key) const {
-    made.lengths = read_.lengths;
-    made.pieces.clear();
-    made.ends.assign(1, 0);
-    const permutation mixed(rows(), key);
-    for (std::size_t row = 0; row < rows(); ++row) {
-      const std::size_t from = options_.how == packing::in_order ? row : to_size(mixed(row));
-      for (const std::uint32_t item : packer_->items(from)) made.pieces.push_back(pieces_[item]);
-      made.ends.push_back(made.pieces.size());
-    }
-  }
+  void write(packed_window& made, std::uint64_t key) const { packer_.write(made, read_.lengths, key); }
 
   costly_sample too_long;
 
  private:
-  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
-
-  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
-    if (length <= capacity || options_.overlong == overlong::truncate) {
-      put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
-    } else if (options_.overlong == overlong::split) {
-      if (length / capacity > max_pieces - pieces_.size()) return false;
-      for (std::uint64_t at = 0; at < length; at += capacity)
-        put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
-    } else if (options_.overlong == overlong::refuse) {
-      return false;
-    }
-    return true;
-  }
-  void put(const packed_piece& piece) {
-    pieces_.push_back(piece);
-    units_.push_back(of_.units(piece.length));
-  }
-
   const packed_windows& of_;
-  const pack_options& options_;
   packed_lengths read_;
-  std::vector<packed_piece> pieces_;
-  std::vector<std::uint32_t> units_;  // lengths for the packer, in units of `align`
-  std::optional<row_packer> packer_;
-  std::uint64_t packer_capacity_ = 0;
+  window_packer packer_;
 };
 
 PENSTOCK_INLINE packed_windows::packed_windows(packed_source from, packed_facts facts, std::uint64_t seed)
     : from_(std::move(from)), facts_(std::move(facts)), seed_(seed), cache_(new cache()) {
-  const auto refuse = [](std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("pack");
-  };
-  const pack_options& o = facts_.options;
-  if (o.window == 0 || o.window >> 28 != 0)
-    refuse({"pack puts 1 to 2^28 samples together, and .window is ", o.window});
-  if (o.align == 0 || o.align >> 31 != 0) refuse({".align of pack is at least 1, not ", o.align});
-  if (facts_.slices > 1 && o.align % (2 * std::uint64_t{facts_.slices}) != 0)
-    refuse({"context_parallel cuts each sample into 2 x ", facts_.slices,
-            " equal chunks; write .align = ", 2 * std::uint64_t{facts_.slices}, " in pack"});
+  check_pack(facts_);
   if (from_.positions >> 40 != 0)
-    refuse({"pack goes through an epoch before its first batch, and this one has ", from_.positions,
-            " positions; write repeat(n) or take(n) before it"});
-  if (!facts_.capacity.changes()) check_capacity(facts_.capacity.fixed());
+    throw error(errc::argument, {"pack goes through an epoch before its first batch, and this one has ",
+                                 from_.positions, " positions; write repeat(n) or take(n) before it"})
+        .in_stage("pack");
 }
 
 PENSTOCK_INLINE packed_windows::~packed_windows() = default;
 
-PENSTOCK_INLINE void packed_windows::check_capacity(std::uint64_t capacity) const {
-  const auto refuse = [](std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("pack");
-  };
-  if (capacity == 0) refuse({"a row of pack has 0 tokens and holds no sample; give it at least 1"});
-  if (capacity >> 31 != 0)
-    refuse({"a row of pack has fewer than 2^31 tokens, and ", capacity, " are asked for"});
-  if (capacity % (2 * std::uint64_t{facts_.slices}) != 0 && facts_.slices != 1)
-    refuse({"a row of ", capacity, " tokens cannot be cut into 2 x ", facts_.slices,
-            " equal chunks for context_parallel; give pack a capacity that can"});
-  if (capacity % facts_.options.align != 0)
-    refuse({"a row of ", capacity, " tokens is no multiple of .align, ", facts_.options.align,
-            "; give pack a capacity that is"});
-}
-
 PENSTOCK_INLINE std::uint64_t packed_windows::capacity_at(position step) const {
   const std::uint64_t capacity = facts_.capacity(step);
-  if (facts_.capacity.changes()) check_capacity(capacity);
+  if (facts_.capacity.changes()) check_capacity(facts_, capacity);
   return capacity;
 }
 
@@ -188,7 +117,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   if (!made) made.reset(new packed_window());
   if (!with) with.reset(new builder(*this));
   if (!with->pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
-  with->write(*made, rng(seed_, epoch, number, 0x7061636b)());
+  with->write(*made, row_order_key(seed_, epoch, number));
   const std::shared_ptr<const packed_window> shared(made.release(),
                                                     [to = std::weak_ptr<cache>(cache_)](packed_window* w) {
                                                       std::unique_ptr<packed_window> left(w);
@@ -343,6 +272,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   // The same on all ranks, also where it changes within the step.
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+  const std::uint64_t align = windows_->facts().options.align;
   row_reader row(*this);
   std::size_t samples = 0;
   for (const std::uint64_t one : rows) {
@@ -355,7 +285,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
     row.go_to(rows[r]);
     std::uint32_t begin = 0;
     for (const packed_piece& one : row.pieces()) {
-      const std::uint32_t places = windows_->padded(one.length);
+      const std::uint32_t places = padded_length(one.length, align);
       made->positions.push_back(row.position_of(one));
       made->rows.documents.push_back(
           {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
@@ -380,11 +310,8 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::min
 PENSTOCK_INLINE void packed_epoch::refuse() const {
   if (table_->failure) std::rethrow_exception(table_->failure);
   const costly_sample& found = *table_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
-               table_->marks.back().capacity,
-               "; raise the capacity, or say what becomes of such samples: .overlong = overlong::truncate, "
-               "overlong::split or overlong::drop"})
+  throw error(errc::argument, {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
+                               table_->marks.back().capacity, how_to_pack_long_samples})
       .in_stage("pack")
       .add_context(found.at);
 }

@@ -224,6 +224,10 @@ class flexible_column : public flexible_values {
       write_at(reinterpret_cast<T*>(aside), value, found, memory_space::host);
     }
   }
+  /// Before `finish`: a value of one dimension that was put aside.
+  [[nodiscard]] std::span<const T> value_aside(std::size_t slot) const {
+    return {reinterpret_cast<const T*>(where_aside(slot)), detail::to_size(shape_at(slot).elements())};
+  }
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid,
               [[maybe_unused]] bool holes = false) {
     if constexpr (how == collation::stacked)

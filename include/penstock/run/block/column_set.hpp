@@ -6,6 +6,7 @@
 #include <penstock/core/whole.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column.hpp>
+#include <penstock/run/block/online_packed_column.hpp>
 #include <penstock/run/block/packed_column.hpp>
 
 #include <array>
@@ -38,6 +39,15 @@ struct column_for<V, packed_policy, shape_class::fixed> {
   using type = packed_column<typename stored<V>::type>;
 };
 
+template <class V, shape_class Shape>
+struct column_for<V, online_packed_policy, Shape> {
+  using type = online_packed_column<typename stored<V>::type>;
+};
+template <class V>
+struct column_for<V, online_packed_policy, shape_class::fixed> {
+  using type = online_packed_column<typename stored<V>::type>;
+};
+
 template <class Batch, class V>
 struct columns_for {
   using type = light_tuple<typename column_for<V, typename Batch::template policy<void>>::type>;
@@ -58,6 +68,10 @@ inline constexpr std::uint64_t row_bytes_of<Column> = Column::row_bytes;
 template <class... Columns>
 inline constexpr std::uint64_t row_bytes_of<light_tuple<Columns...>> =
     (row_bytes_of<Columns> + ... + std::uint64_t{0});
+
+/// Whether a column keeps sequences that are put into rows later.
+template <class Column>
+inline constexpr bool keeps_sequences = requires(const Column& c) { c.sequence_length(std::size_t{}); };
 
 template <class Column, class Run>
 inline constexpr bool takes_run =
@@ -102,6 +116,7 @@ class column_set {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
       }(std::make_index_sequence<size>{});
+      if constexpr (sequences > 1) check_lengths(slot);
     } else {
       detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
@@ -150,6 +165,24 @@ class column_set {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (detail::at<Is>(columns_).copy(to, detail::at<Is>(other.columns_), first, count), ...);
     }(std::make_index_sequence<size>{});
+  }
+  /// Puts row `from` of a window into a slot of this batch, and what is to be in a row into its place there.
+  void lay(std::size_t to, const column_set& window, std::size_t from) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (lay_one(detail::at<Is>(columns_), to, detail::at<Is>(window.columns_), from), ...);
+    }(std::make_index_sequence<size>{});
+  }
+  /// Makes room for so many rows of a batch, of which `keep` are there.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    each([&]<class Column>(Column& column) {
+      if constexpr (detail::keeps_sequences<Column>) column.reserve_rows(rows, keep);
+    });
+  }
+  /// The tokens of the sample in a slot of a window.
+  [[nodiscard]] std::uint64_t sequence_length(std::size_t slot) const {
+    std::uint64_t length = 0;
+    each_sequence([&](const auto& column) { length = column.sequence_length(slot); });
+    return length;
   }
   /// The shapes found in the last round, which the next round may expect.
   using known_shapes = std::array<std::optional<extents>, size>;
@@ -205,6 +238,33 @@ class column_set {
  private:
   static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
+  /// Fields that are kept until they are put into rows.
+  static constexpr int sequences = []<class... Each>(const light_tuple<Each...>*) {
+    return (int{detail::keeps_sequences<Each>} + ... + 0);
+  }(static_cast<const Columns*>(nullptr));
+
+  void each_sequence(auto f) const {
+    columns_.apply([&](const auto&... columns) {
+      const auto one = [&]<class Column>(const Column& column) {
+        if constexpr (detail::keeps_sequences<Column>) f(column);
+      };
+      (one(columns), ...);
+    });
+  }
+  void check_lengths(std::size_t slot) const {
+    const std::uint64_t expected = sequence_length(slot);
+    each_sequence([&](const auto& column) {
+      if (const std::uint64_t found = column.sequence_length(slot); found != expected) [[unlikely]]
+        detail::refuse_lengths(found, expected);
+    });
+  }
+  template <class Column>
+  static void lay_one(Column& column, std::size_t to, const Column& window, std::size_t from) {
+    if constexpr (detail::keeps_sequences<Column>)
+      column.lay(to, window, from);
+    else
+      column.copy(to, window, from, 1);
+  }
   void each(auto f) {
     columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }

@@ -109,6 +109,7 @@ class flexible_values {
   /// Allocates from the side arena for the value of a slot, laid out as it will be in the slot. Workers share
   /// the arena, which keeps its memory for the next round.
   [[nodiscard]] std::byte* put_aside(std::size_t slot, const extents& shape);
+  [[nodiscard]] const std::byte* where_aside(std::size_t slot) const noexcept { return entries_[slot].where; }
   [[nodiscard]] memory_space space() const noexcept { return memory_.space(); }
   [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
   [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }

@@ -6,12 +6,18 @@
 #include <penstock/order/step_cut.hpp>
 #include <penstock/run/block/column.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// A batch of so many rows is larger than any memory.
+[[noreturn, gnu::cold]] void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes);
+/// A value that is to be in a row is no sequence.
+[[noreturn, gnu::cold]] void refuse_sequence(const extents& found);
 /// A sample has another length than it was packed with.
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
@@ -40,13 +46,8 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
-    const packed_rows view = rows_->view();
-    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
-    const std::size_t runs = rows_->slices == 1 ? 0 : 2 * rows_->documents.size();
-    if (runs > room_for_next_) {
-      next_ = detail::fixed_array<T>(runs);
-      room_for_next_ = runs;
-    }
+    reserve_rows(detail::to_size(rows_->rows), 0);
+    make_room_for_next(rows_->documents.size(), 0);
   }
   template <class U>
   void write(std::size_t slot, const U& value) {
@@ -72,7 +73,15 @@ class packed_column : public shapeless_column {
       });
     pad(done, view.row_count() * view.capacity());
   }
-  void grow(std::size_t, std::size_t) noexcept {}
+  /// Makes room for so many rows, and keeps what is in the first `keep`.
+  void reserve_rows(std::size_t rows, std::size_t keep) {
+    const std::size_t row = rows_->view().capacity() * sizeof(T);
+    if (row != 0 && rows > (std::size_t{1} << 56) / row) [[unlikely]]
+      detail::refuse_rows_of_batch(rows, row);
+    memory_.reserve(rows * row, keep * row);
+  }
+  /// Makes room for more documents of a block that one thread is filling.
+  void grow(std::size_t slots, std::size_t written) { make_room_for_next(slots, written); }
   [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
   void release() noexcept { memory_.release(); }
@@ -96,6 +105,14 @@ class packed_column : public shapeless_column {
     } else {
       return static_cast<std::uint64_t>(value.size()) == length;
     }
+  }
+  void make_room_for_next(std::size_t documents, std::size_t keep) {
+    const std::size_t runs = rows_->slices == 1 ? 0 : 2 * documents;
+    if (runs <= room_for_next_) return;
+    detail::fixed_array<T> larger(runs);
+    std::copy_n(next_.get(), 2 * keep, larger.get());
+    next_ = std::move(larger);
+    room_for_next_ = runs;
   }
   [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
   [[nodiscard]] T* row(const packed_document& d) const noexcept {

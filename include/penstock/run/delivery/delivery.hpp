@@ -7,6 +7,7 @@
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/block/batch_handle.hpp>
 #include <penstock/run/delivery/delivery_shell.hpp>
+#include <penstock/run/delivery/detail/sample_window.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 
@@ -41,12 +42,14 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
-  made.pieces = plain_plan<Plan> && !parts::maps_batches && !engine<Plan>::session_type::copies;
+  made.pieces =
+      plain_plan<Plan> && !parts::maps_batches && !parts::packs_online && !engine<Plan>::session_type::copies;
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
   made.rules.deals = parts::decided && !parts::shard_before_choosing;
   made.rules.dealt_in_rotation = parts::dealt_in_rotation;
+  made.rules.packs = parts::packs_online;
   if constexpr (parts::decided) made.rules.rows = select_between<in::choosing, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
@@ -65,7 +68,8 @@ delivery_setup delivery_setup_of(const Plan& p) {
 ///
 /// Batches that are known before anything is evaluated are written in place. After filters and over forward
 /// sources they are gathered: a batch of numbers that lies within one chunk is delivered without a copy;
-/// others are copied, row by row of each column.
+/// others are copied, row by row of each column. Where `pack` has no lengths, a window of samples is gathered
+/// first, and their values are copied once more, from the window to the rows of batches.
 template <class Plan>
 class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
   using basis = detail::delivery_basis<Plan>;
@@ -106,8 +110,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
         if (b == nullptr) b = gather(epoch, batch);
         if (b == nullptr) return {};
         batch.global = batch.valid;
-        if (this->epoch() == epoch) place_.count_to(number + 1);
-        commit();
+        commit_batch(epoch, number);
         if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, batch);
         (void)batch_type(&own(*b), batch);  // skipped after batch
       }
@@ -149,6 +152,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
 
  private:
   using reader_type = typename Plan::source_type::reader;
+  using columns_type = typename engine_type::columns_type;
 
   static delivery& self(void* h) noexcept { return *static_cast<delivery*>(h); }
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
@@ -171,7 +175,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
 
   // Ranks that share what filters keep compare shapes with the first row of the step, whichever rank has it.
   void see_lead([[maybe_unused]] block_type& b, [[maybe_unused]] std::size_t row, bool begins_step) {
-    if constexpr (parts::batched && !parts::direct && parts::tolerant) {
+    if constexpr (parts::batched && !parts::direct && parts::tolerant && !parts::packs_online) {
       if (begins_step) has_lead_ = false;
       if (has_lead_ || !b.columns.can_lead(row)) return;
       lead_ = b.columns.shapes_at(row);
@@ -235,7 +239,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
   /// A batch of rows that are copied together; null if there are none.
   block* gather(std::uint64_t epoch, batch_rows& batch) {
     if (filling_ == nullptr) {
-      if (!find_row(epoch)) return commit_end(epoch), nullptr;
+      if (!has_more(epoch)) return commit_end(epoch), nullptr;
       filling_ = take_batch();
       try {
         begin_filling(own(*filling_));
@@ -249,11 +253,20 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     if (engine.stopped()) return nullptr;
     batch.first = 0;
     batch.valid = out.gathered.rows();
-    if (batch.valid == 0 || (batch.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
+    if (batch.valid == 0 || (rows_in(out) < setup_.batch_size && setup_.at_end == tail::drop)) {
       gathered_.give_back(std::exchange(filling_, nullptr));
       return commit_end(epoch), nullptr;
     }
-    out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
+    const bool pads = setup_.at_end == tail::pad;
+    if constexpr (parts::packs_online) {
+      if (pads) {
+        window_.reserve_rows(out, setup_.batch_size);
+        out.packed.rows = setup_.batch_size;
+      }
+      out.slots = batch.slots = batch.valid;
+    } else {
+      out.slots = batch.slots = pads ? setup_.batch_size : batch.valid;
+    }
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     if (has_lead_) out.columns.lead(lead_);
     finish_columns<typename engine_type::bad_type>(out, batch);
@@ -296,30 +309,57 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.indices.clear();
     engine.settle(out);
     out.columns.expect(engine.shapes());
-    room_ = std::min(setup_.batch_size, tuning::gathered_rows);
-    out.columns.begin(detail::to_size(room_));
+    if constexpr (parts::packs_online) {
+      room_ = tuning::gathered_rows;
+      window_.begin(out, room_, setup_.batch_size);
+    } else {
+      room_ = std::min(setup_.batch_size, tuning::gathered_rows);
+      out.columns.begin(detail::to_size(room_));
+    }
+  }
+  /// Rows of a batch that is being filled.
+  static std::uint64_t rows_in(const block_type& out) noexcept {
+    if constexpr (parts::packs_online) return out.packed.rows;
+    return out.gathered.rows();
+  }
+  /// Whether there is a row for a batch.
+  [[nodiscard]] bool has_more(std::uint64_t epoch) {
+    if constexpr (parts::packs_online) {
+      while (!has_window_row())
+        if (!gather_window(epoch)) return false;
+      return window_epoch_ == epoch;
+    } else {
+      return find_row(epoch);
+    }
+  }
+  /// Collects the samples of the next window and packs them, perhaps into no row; false if there are none, or
+  /// if the run was stopped.
+  bool gather_window(std::uint64_t epoch) {
+    feed& at = engine.delivered_feed();
+    place_.begin_window(at);
+    if (!find_row(epoch)) return false;
+    const std::uint64_t pass = at.pass();
+    engine.or_stop([&] {
+      window_.begin();
+      do copy_rows(window_.columns, window_.gathered, window_.room, window_.maximum());
+      while (window_.gathered.rows() < window_.maximum() && find_row(epoch) && at.pass() == pass);
+    });
+    if (engine.stopped()) return false;
+    const std::uint64_t number = place_.window();
+    const std::size_t packed = window_.pack(epoch, number);
+    if (packed != window_.gathered.rows())
+      refuse_long_sample(window_.gathered.first_of(packed), window_.length(packed), window_.capacity());
+    begin_window_rows(window_.rows(), epoch);
+    place_.end_window(at);
+    return true;
   }
   /// Copies rows until the batch is full or none are left; if something throws, the rows copied so far stay.
   void fill(block_type& out, std::uint64_t epoch) {
-    const std::uint64_t size = setup_.batch_size;
-    while (out.gathered.rows() < size && find_row(epoch)) {
-      block_type& chunk = own(*block_);
-      const std::uint64_t filled = out.gathered.rows(), row = place_.row();
-      const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
-      if (filled + count > room_) {
-        const std::uint64_t more = std::min(size, std::max(2 * room_, filled + count));
-        out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
-        room_ = more;
-      }
-      out.gathered.reserve(detail::to_size(filled + count));
-      if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
-        std::swap(out.columns, chunk.columns);  // the whole chunk becomes the batch
+    while (rows_in(out) < setup_.batch_size && has_more(epoch)) {
+      if constexpr (parts::packs_online)
+        engine.or_stop([&] { window_.lay(detail::to_size(window_row_++), out, room_); });
       else
-        out.columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
-                         static_cast<std::size_t>(count));
-      see_bad(row + count);
-      chunk.add_positions(out.gathered, row, count);
-      place_.take(count);
+        copy_rows(out.columns, out.gathered, room_, setup_.batch_size);
     }
     out.listed = true;  // errors of collating refer to these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.all().front().epoch;
@@ -328,6 +368,29 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.first_of(i).index;
   }
 
+  /// Copies rows of the current chunk, of which the next one passes, until there are `size` of them.
+  void copy_rows(columns_type& columns, row_origins& gathered, std::uint64_t& room, std::uint64_t size) {
+    block_type& chunk = own(*block_);
+    const std::uint64_t filled = gathered.rows(), row = place_.row();
+    const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
+    if (filled + count > room) {
+      const std::uint64_t more = std::min(size, std::max(2 * room, filled + count));
+      columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
+      room = more;
+    }
+    gathered.reserve(detail::to_size(filled + count));
+    if (!parts::packs_online && filled == 0 && row == 0 && count == size && count == chunk.rows &&
+        chunk.what == nullptr)
+      std::swap(columns, chunk.columns);  // the whole chunk becomes the batch
+    else
+      columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
+                   static_cast<std::size_t>(count));
+    see_bad(row + count);
+    chunk.add_positions(gathered, row, count);
+    place_.take(count);
+  }
+
+  [[no_unique_address]] detail::sample_window_of<Plan, columns_type> window_{engine};
   std::uint64_t room_ = 0;  // rows that the current batch has memory for
   bool has_lead_ = false;
   typename engine_type::columns_type::slot_shapes lead_{};  // of the current step, once a row has shown it

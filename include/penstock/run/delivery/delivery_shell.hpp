@@ -16,6 +16,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct row_rules {
   bool batched = false;            ///< false: a loop without batches
   bool deals = false;              ///< the ranks share what filters keep
   bool dealt_in_rotation = false;  ///< a loop without batches or filters over an indexed source
+  bool packs = false;              ///< `pack` makes the rows of batches from these rows
 };
 
 /// The consumer's place among the rows of chunks. It advances row by row; a state records the place at the
@@ -79,6 +81,25 @@ class consumer_place {
 
   /// Elements of this epoch delivered at the last `commit`.
   [[nodiscard]] std::uint64_t number() const noexcept { return committed_.step; }
+  /// With `pack`: a window begins with the next row.
+  void begin_window(feed& delivered);
+  /// Its number in its epoch.
+  [[nodiscard]] std::uint64_t window() const noexcept { return from_.window; }
+  /// It has all of its samples.
+  void end_window(const feed& delivered) noexcept {
+    if (delivered.epoch() != from_.epoch) return;  // the next epoch has begun
+    ++window_;
+    window_rows_ = 0;
+  }
+  /// Rows of the window that a state says are done.
+  [[nodiscard]] std::uint64_t window_rows_done() const noexcept { return from_.window_rows; }
+  /// Records that so many rows of the window that began last are delivered, and `step` batches.
+  void commit_window(std::uint64_t rows, std::uint64_t step, std::uint64_t bad) {
+    committed_ = from_;
+    committed_.window_rows = rows;
+    committed_.step = step;
+    committed_.bad = bad;
+  }
   /// Counts one more delivered row of a loop without batches.
   void count_row() noexcept { ++step_; }
   void count_to(std::uint64_t number) noexcept { step_ = number; }
@@ -111,8 +132,12 @@ class consumer_place {
   /// What a state records.
   struct mark {
     std::uint64_t epoch = 0, pass = 0, ordinal = 0, step = 0, rows = 0, survivors = 0, dealt = 0, bad = 0;
+    std::uint64_t window = 0, window_rows = 0;
     std::vector<std::uint64_t> front;
   };
+
+  /// The consumer's current place, but for the bad samples.
+  void set(mark& here, const feed& delivered) const;
 
   row_rules rules_;
   std::uint64_t row_ = 0;
@@ -125,6 +150,10 @@ class consumer_place {
   bool is_dealt_ = false;
   std::uint64_t beyond_ = 0;          // loops without batches: rows of other ranks beyond whole steps
   std::vector<std::uint64_t> front_;  // forward sources: the front's place before the current chunk
+  std::uint64_t window_ = 0;          // with `pack`: windows of this epoch that have had their last row
+  std::uint64_t window_rows_ = 0;     // rows of the next one that a state says are done
+  mark from_;                         // where the last window began
+  std::optional<feed> from_feed_;     // and the feed there, whose cursor would take long to find again
   mark committed_;
 };
 
@@ -176,7 +205,9 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   /// that threads of the parent held stay locked.
   void keep_forever() noexcept;
 
-  [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
+  [[nodiscard]] std::uint64_t epoch() noexcept {
+    return has_window_row() ? window_epoch_ : engine_.delivered_feed().epoch();
+  }
   void drop() noexcept;
   /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
@@ -211,7 +242,8 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   }
   /// Chunks: whether the next row can be used without further checks.
   [[nodiscard]] bool at_row(std::uint64_t epoch) noexcept {
-    return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() && this->epoch() == epoch;
+    return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() &&
+           engine_.delivered_feed().epoch() == epoch;
   }
   /// Usable rows of the current chunk: those before its failure, if it has one.
   [[nodiscard]] std::uint64_t good_rows() const noexcept {
@@ -226,6 +258,14 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   void commit_bad(std::uint64_t epoch);
   /// Commits everything found and delivered so far.
   void commit() { place_.commit(engine_.delivered_feed(), bad_so_far()); }
+  /// Commits a batch, the one of this number, after which the next row comes.
+  void commit_batch(std::uint64_t epoch, std::uint64_t number);
+  /// `pack` without lengths: whether rows of the last window are not delivered yet.
+  [[nodiscard]] bool has_window_row() const noexcept { return window_row_ != window_rows_; }
+  /// A window has been packed into `rows` rows, some of which a state may say are done.
+  void begin_window_rows(std::uint64_t rows, std::uint64_t epoch);
+  /// Throws the error of a sample that is longer than a row.
+  [[noreturn]] void refuse_long_sample(position at, std::uint64_t length, std::uint64_t capacity);
   /// Commits at an epoch's end; does nothing if the run was stopped.
   void commit_end(std::uint64_t epoch);
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so, starts the next
@@ -239,6 +279,8 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   block* block_ = nullptr;    // the current block
   block* filling_ = nullptr;  // a batch in progress
   block_pool gathered_;       // batches made from rows of chunks
+  // `pack` without lengths: rows of the last window, and the next one of them
+  std::uint64_t window_rows_ = 0, window_row_ = 0, window_epoch_ = 0;
 
  private:
   /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
@@ -269,10 +311,11 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   tolerant_tally* tally_;
   const delivery_calls* calls_;
   void* plan_part_;
-  std::size_t next_ = 0;      // batches in place: the next one of the block
-  std::size_t bad_ = 0;       // bad samples of the chunk already seen
-  std::uint32_t shares_ = 0;  // of the block
-  std::uint32_t out_ = 0;     // of `shares_`, those delivered and not taken back
+  std::uint64_t last_pass_ = 0;  // the last one whose window had a row
+  std::size_t next_ = 0;         // batches in place: the next one of the block
+  std::size_t bad_ = 0;          // bad samples of the chunk already seen
+  std::uint32_t shares_ = 0;     // of the block
+  std::uint32_t out_ = 0;        // of `shares_`, those delivered and not taken back
   shared<delivery_shell> self_;
 };
 

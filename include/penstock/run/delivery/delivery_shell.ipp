@@ -3,6 +3,8 @@
 
 #include <penstock/run/delivery/delivery_shell.hpp>
 
+#include <penstock/order/packing.hpp>
+
 #include <algorithm>
 
 namespace penstock::inline v0_1 {
@@ -25,7 +27,7 @@ PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
 
 PENSTOCK_INLINE void consumer_place::begin_pass(const feed& at) noexcept {
   survivors_ = row_ = to_skip_ = passed_ = 0;
-  if (at.pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
+  if (at.pass() == 0) step_ = beyond_ = dealt_ = done_ = window_ = window_rows_ = 0;
   front_.clear();
 }
 
@@ -50,7 +52,9 @@ PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
   if (rules_.batched) {
     step_ = s.step;
     dealt_ = s.dealt;
-    done_ = rules_.deals ? s.step * rules_.global : 0;
+    done_ = rules_.deals && !rules_.packs ? s.step * rules_.global : 0;
+    window_ = s.packed.empty() ? 0 : s.packed.front();
+    window_rows_ = s.packed.empty() ? 0 : s.packed.back();
   } else {
     step_ = s.dealt / rules_.ranks;
     beyond_ = s.dealt % rules_.ranks;
@@ -59,16 +63,28 @@ PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
   }
 }
 
+PENSTOCK_INLINE void consumer_place::set(mark& here, const feed& delivered) const {
+  here.epoch = delivered.epoch();
+  here.pass = delivered.pass();
+  here.ordinal = delivered.step();
+  here.step = step_;
+  here.rows = row_ + to_skip_;
+  here.survivors = survivors_ + to_skip_;
+  here.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
+  here.window = window_;
+  here.window_rows = window_rows_;
+  if (!front_.empty() || !here.front.empty()) here.front = front_;
+}
+
 PENSTOCK_INLINE void consumer_place::commit(const feed& delivered, std::uint64_t bad) {
-  committed_.epoch = delivered.epoch();
-  committed_.pass = delivered.pass();
-  committed_.ordinal = delivered.step();
-  committed_.step = step_;
-  committed_.rows = row_ + to_skip_;
-  committed_.survivors = survivors_ + to_skip_;
-  committed_.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
+  set(committed_, delivered);
   committed_.bad = bad;
-  if (!front_.empty() || !committed_.front.empty()) committed_.front = front_;
+}
+
+PENSTOCK_INLINE void consumer_place::begin_window(feed& delivered) {
+  set(from_, delivered);
+  delivered.settle();
+  from_feed_ = delivered;
 }
 
 PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
@@ -81,10 +97,17 @@ PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
   s.dealt = committed_.dealt;
   s.bad = committed_.bad;
   s.front = committed_.front;
-  if (delivered.epoch() == s.epoch && delivered.pass() == s.pass && delivered.step() == s.ordinal) {
+  s.packed.clear();
+  if (committed_.window != 0 || committed_.window_rows != 0)
+    s.packed = {committed_.window, committed_.window_rows};
+  const auto is_there = [&](const feed& at) {
+    return at.epoch() == s.epoch && at.pass() == s.pass && at.step() == s.ordinal;
+  };
+  if (is_there(delivered)) {
     delivered.settle();
     return write_cursor(s, delivered.cursor());
   }
+  if (from_feed_ && is_there(*from_feed_)) return write_cursor(s, from_feed_->cursor());
   feed before = delivered;  // chunks have been used up since
   before.seek(s.epoch, s.ordinal, s.pass);
   before.settle();
@@ -131,12 +154,14 @@ PENSTOCK_INLINE void delivery_shell::give_up(block& b, std::uint32_t shares) noe
 PENSTOCK_INLINE void delivery_shell::drop() noexcept {
   if (tally_ != nullptr) tally_->drop();
   leave_block();
+  window_rows_ = window_row_ = last_pass_ = 0;
   if (filling_ != nullptr) gathered_.give_back(std::exchange(filling_, nullptr));
 }
 
 PENSTOCK_INLINE void delivery_shell::seek(const state& s) {
   if (!setup_.in_place && s.step != 0 && has_steps_of_epoch(s.step)) return go_to_epoch(s.epoch + 1);
   drop();
+  last_pass_ = s.pass;
   if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
   engine_.reposition(
       [&](feed& at) {
@@ -341,7 +366,8 @@ PENSTOCK_INLINE void delivery_shell::see_bad(std::uint64_t end) {
   if (tally_ == nullptr) return;
   const auto& all = block_->bad.all();
   for (; bad_ < all.size() && all[bad_].row < end; ++bad_)
-    if (!place_.done_before()) see(engine_.delivered_feed().epoch(), all[bad_]);
+    if (!place_.done_before() && place_.window_rows_done() == 0)
+      see(engine_.delivered_feed().epoch(), all[bad_]);
 }
 
 PENSTOCK_INLINE void delivery_shell::see_holes(block& out, std::uint64_t epoch) {
@@ -367,6 +393,42 @@ PENSTOCK_INLINE void delivery_shell::commit_end(std::uint64_t epoch) {
   if (engine_.stopped()) return;
   commit_bad(epoch);
   commit();
+}
+
+PENSTOCK_INLINE void delivery_shell::commit_batch(std::uint64_t epoch, std::uint64_t number) {
+  if (engine_.delivered_feed().epoch() == epoch) place_.count_to(number + 1);
+  if (!has_window_row()) return commit();
+  place_.commit_window(window_row_, number + 1, bad_so_far());
+}
+
+PENSTOCK_INLINE void delivery_shell::begin_window_rows(std::uint64_t rows, std::uint64_t epoch) {
+  const std::uint64_t done = place_.window_rows_done(), pass = engine_.delivered_feed().pass();
+  if (done > rows) {
+    engine_.request_stop();
+    throw error(errc::state, {"the state says that ", done, " rows of a window of pack are done, and it has ",
+                              rows, "; the samples have changed, or it was edited"})
+        .in_stage("pack");
+  }
+  window_rows_ = rows;
+  window_row_ = done;
+  window_epoch_ = epoch;
+  if (rows != 0 || pass < last_pass_) last_pass_ = pass;
+  if (!setup_.has_steps || pass <= last_pass_ + 1) return;
+  engine_.request_stop();
+  throw error(
+      errc::argument,
+      "steps(n): all samples of a whole pass over the data are too long for a row of pack, and dropped")
+      .in_stage("steps");
+}
+
+PENSTOCK_INLINE void delivery_shell::refuse_long_sample(position at, std::uint64_t length,
+                                                        std::uint64_t capacity) {
+  error e(errc::argument, {"this sample has ", length, " tokens, but a row holds ", capacity,
+                           detail::how_to_pack_long_samples});
+  e.in_stage("pack").add_context(at);
+  calls_->name_sample(plan_part_, e, at);
+  engine_.request_stop();
+  throw e;
 }
 
 PENSTOCK_INLINE std::uint64_t delivery_shell::bad_so_far() {

@@ -26,7 +26,7 @@ template <class Plan>
 std::string lockstep_loser(const Plan& p) {
   std::string name;
   const auto one = [&]<class Stage>(const Stage&) {
-    if constexpr (choosing_stage<Stage>) {
+    if constexpr (choosing_stage<Stage> || online_pack<Stage>) {
       if (!name.empty()) return;
       if constexpr (named_part<Stage>)
         name = Stage::stage_name;

@@ -44,7 +44,8 @@ struct engine_basis {
     begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
                      make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
-    begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
+    begin_with_.sizes_are_fixed = !parts::facts.uneven && !parts::packs_online &&
+                                  all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
     begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
@@ -124,6 +125,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// Creates a block of the run's own type outside the ring, holding nothing but its memory.
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
+  /// Creates columns that are in no block, in the host's memory.
+  [[nodiscard]] columns_type make_columns() { return columns_type(this->beside_, account()); }
 
   /// Remembers the shapes found: values of later batches that have them are written in their places.
   void learn_from(block_type& b) { shapes_ = b.columns.shapes(); }
@@ -304,7 +307,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
-    if constexpr (parts::packed) b.columns.place(b.packed);
+    if constexpr (parts::packed && parts::direct) b.columns.place(b.packed);
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }

@@ -73,7 +73,10 @@ template <class Plan>
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = reader_traits_of<typename Plan::source_type::reader>.latency;
   if constexpr (parts::batched) {
-    if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
+    if constexpr (parts::packs_online)
+      facts.batch_size = detail::at<parts::in::packs>(p.stages()).options.window;
+    else if constexpr (!parts::facts.uneven)
+      facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
     facts.slot_bytes = columns_of<Plan>::row_bytes;  // includes gaps
   }
   if (reader != nullptr) facts.sample_bytes = bytes_per_sample_of(*reader);

@@ -188,7 +188,7 @@ class mapped_columns : public Gathered {
 
 namespace detail {
 
-/// A place after `batch`: the samples that were collated, and the columns there.
+/// A place after `batch`: the samples that were collated, and the columns there; after `pack`, that stage.
 template <class Element, class Columns>
 struct batch_place {
   using element = Element;
@@ -203,9 +203,14 @@ struct batch_way {
 };
 template <class Place, class Found, class Stage, class... Rest>
 struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
-template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+template <class Place, class Found, part_of_kind<pack_tag> Stage, class... Rest>
 struct batch_way<Place, Found, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
+template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...>
+    : batch_way<
+          batch_place<typename Place::element, typename batch_behind<Stage, typename Place::columns>::type>,
+          Found, Rest...> {};
 template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
   requires(Stage::template returns<views_in<Place>>)
 struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
@@ -299,7 +304,10 @@ class batch_maps<Plan, true> {
     detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
                               static_cast<std::size_t>(batch.global), batch.delivered};
     if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
+    using batch_stage = detail::type_at<parts::in::batch, stages>;
+    using pack_stage = typename parts::in::template first<pack_tag, parts>;
+    using collated = detail::batch_place<typename parts::element,
+                                         typename detail::batch_behind<batch_stage, pack_stage>::type>;
     go<collated, parts::in::batch + 1, 0, 0, 0>(
         b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
   }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: the guarantee is lost by pack without lengths
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/pack.hpp>
+#include <penstock/stage/require.hpp>
+
+#include <cstdint>
+#include <vector>
+
+int main() {
+  const auto sequence = [](std::uint64_t i) { return std::vector<int>(i % 5, 1); };
+  [[maybe_unused]] const auto length = [](std::uint64_t i) { return i % 5; };
+#ifdef PENSTOCK_WRONG
+  auto loader = penstock::generated(9, sequence) | penstock::pack(8) | penstock::batch(2) |
+                penstock::require<penstock::guarantee::elastic>;
+#else
+  auto loader = penstock::generated(9, sequence) | penstock::pack(length, 8) | penstock::batch(2) |
+                penstock::require<penstock::guarantee::elastic>;
+#endif
+  std::size_t rows = 0;
+  for (auto&& b : loader.epoch(0)) rows += b.size();
+  return rows == 0;
+}
