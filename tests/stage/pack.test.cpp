@@ -184,6 +184,24 @@ TEST_CASE("padding has the value that was asked for, and comes last") {
   }
 }
 
+TEST_CASE("the first field has the value in padding, and others 0") {
+  auto loader = texts(37) | ps::pack<"tokens", "loss">(&length_of, 128, {.pad = 50'256}) | ps::batch(64);
+  std::size_t padding = 0;
+  for (auto&& b : loader.epoch(0)) {
+    const auto mask = b.packing().mask();
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      if (mask[i] != 0) continue;
+      ++padding;
+      CHECK(ps::get<"tokens">(b).flat()[i] == 50'256);
+      CHECK(ps::get<"loss">(b).flat()[i] == 0);
+    }
+  }
+  CHECK(padding != 0);
+  CHECK_THROWS_WITH(
+      see_epoch(texts(37) | ps::pack<"loss", "tokens">(&length_of, 128, {.pad = 256}) | ps::batch(64)),
+      Catch::Contains(".pad = 256 is no value of tokens of 8 bits"));
+}
+
 TEST_CASE("lengths that are not those of samples are an error") {
   auto wrong = [](std::uint64_t i) { return length_of(i) + (i == 150 ? 1u : 0u); };
   const auto plan = texts(300) | ps::pack<"tokens">(wrong, 64) | ps::batch(4);
@@ -259,6 +277,22 @@ TEST_CASE("rows that grow") {
   CHECK(lengths.back() == 128);
   CHECK(std::is_sorted(lengths.begin(), lengths.end()));
   for (auto&& b : plan.epoch(1)) CHECK(ps::get<"tokens">(b).shape()[1] == 128);
+}
+
+TEST_CASE("a run of rows that grow resumes where steps have as many rows") {
+  const auto grows = [](ps::position at) -> std::uint64_t { return at.index < 6 ? 64 : 128; };
+  const auto base = texts(400) | ps::shuffle(ps::seed(3));
+  // Rows of 4 and 8 samples, so that steps of other sizes begin after equally many samples, but after others.
+  const auto packed = ps::pack([](std::uint64_t) { return 16u; }, grows, {.window = 96});
+  const auto plan = base | packed | ps::global_batch(8);
+  auto run = plan.open();
+  for (int i = 0; i < 4; ++i) (void)run.next();
+  CHECK_NOTHROW((base | ps::shard(1, 2) | packed | ps::global_batch(8)).open(run.state()));
+  CHECK_NOTHROW((base | ps::shard(1, 2) | packed | ps::batch(4)).open(run.state()));
+  CHECK_THROWS_WITH((base | packed | ps::batch(4)).open(run.state()), Catch::Contains("samples"));
+  CHECK_THROWS_WITH((base | ps::shard(1, 2) | packed | ps::batch(2)).open(run.state()),
+                    Catch::Contains("samples"));
+  CHECK(ps::prove(base | packed | ps::batch(4), std::vector<ps::topology>{{1, 1}, {1, 2}}).violations.empty());
 }
 
 TEST_CASE("samples without names, and samples in rows by their cost alone") {

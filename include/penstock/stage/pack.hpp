@@ -10,6 +10,7 @@
 #include <penstock/stage/deal_by.hpp>
 
 #include <concepts>
+#include <tuple>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -91,10 +92,11 @@ struct pack_stage {
   template <class Name>
   static constexpr bool packs =
       std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
+  using first_name = std::tuple_element_t<0, std::tuple<Names..., void>>;
   /// How a field is collated: fields that are not in rows are ragged unless a policy was chosen for them.
   template <class Batch, class Name>
   using policy = std::conditional_t<
-      packs<Name>, packed_policy,
+      packs<Name>, packed_policy<sizeof...(Names) == 0 || std::same_as<Name, first_name>>,
       std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
 
   /// The cut of a plan that has these orders and stages.
@@ -199,13 +201,14 @@ row_length row_length_of(Capacity&& capacity) {
 /// after another, are packed together; their rows come in a random order, except with `in_order`.
 /// `.overlong`: what becomes of samples that are longer than a row. With `overlong::split` each piece is a
 /// document of its own that has its sample's position. `.align`: places of a sample are a multiple of it.
-/// `.max_samples` in a row. `.pad`: the value in padding.
+/// `.max_samples` in a row. `.pad`: the value in padding, in the first field named; that of others is 0.
 /// `capacity` may be a function of `position`, {epoch, step}, for lengths that grow as a run goes on; each
 /// window has the capacity of the step in which it begins, and a step the largest of its windows.
 ///
 /// Which samples share a row is arithmetic on the lengths, before anything is read: it depends neither on
 /// workers nor on the number of ranks, and a step of n rows on W ranks has the same rows as one of n W rows.
-/// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
+/// So a run resumes at once, on any number of ranks on which a step begins where the state stands; if
+/// `capacity` changes, only in steps of equally many rows, as `global_batch` has them.
 /// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
 ///
 /// A run makes one pass over the lengths of an epoch when it first needs it, as `batch_by` does, and keeps 24

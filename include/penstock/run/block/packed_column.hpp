@@ -16,6 +16,9 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
 
+/// The tokens cannot have the value that padding is to have.
+[[noreturn, gnu::cold]] void refuse_pad(std::int64_t pad, std::size_t bits);
+
 /// Whether the values of a sequence lie in memory; otherwise it is asked to write them.
 template <class V>
 inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tells_strides<V>;
@@ -28,8 +31,9 @@ inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tell
 
 }  // namespace detail
 
-/// Sequences in the rows that `pack` made: each is written to its place in its row.
-template <class T>
+/// Sequences in the rows that `pack` made: each is written to its place in its row. Padding is 0 unless this
+/// is the `First` field of `pack`.
+template <class T, bool First = true>
 class packed_column : public shapeless_column {
  public:
   using value_type = T;
@@ -40,8 +44,12 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
+    if constexpr (First && std::is_integral_v<T>)
+      if (static_cast<std::int64_t>(static_cast<T>(rows_->pad)) != rows_->pad)
+        detail::refuse_pad(rows_->pad, 8 * sizeof(T));
     const packed_rows view = rows_->view();
-    memory_.reserve(view.row_count() * view.capacity() * sizeof(T));
+    const std::size_t places = view.row_count() * view.capacity();  // below 2^63
+    memory_.reserve(places >> 60 != 0 ? ~std::size_t{0} : places * sizeof(T));
     const std::size_t runs = rows_->slices == 1 ? 0 : 2 * rows_->documents.size();
     if (runs > room_for_next_) {
       next_ = detail::fixed_array<T>(runs);
@@ -124,7 +132,7 @@ class packed_column : public shapeless_column {
     return kept.get();
   }
   void pad(std::size_t first, std::size_t end) {
-    if (first < end) std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
+    if (first < end) std::fill(values() + first, values() + end, First ? static_cast<T>(rows_->pad) : T{});
   }
 
   slot_memory memory_;
