@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/inspection/describe.hpp>
 #include <penstock/inspection/prove.hpp>
 #include <penstock/order/sample_list.hpp>
 #include <penstock/order/shard.hpp>
@@ -8,6 +9,7 @@
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/pack.hpp>
 #include <penstock/stage/workers.hpp>
 
@@ -219,6 +221,15 @@ TEST_CASE("lengths that are not those of samples are an error") {
   CHECK_THROWS_WITH(late.open(), Catch::Contains("the length of sample 250"));
 }
 
+TEST_CASE("what pack does is described") {
+  const auto plan = texts(30) | ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3}) | ps::batch(2);
+  const std::string text = ps::describe(plan);
+  CHECK_THAT(text, Catch::Contains("pack(rows of 64, best_fit in windows of 10000, overlong refuse, aligned to 8, "
+                                   "at most 3 samples in a row)"));
+  CHECK_THAT(text, Catch::Contains("field tokens: written into its row\n"));
+  CHECK_THAT(text, Catch::Contains("field label: written straight into the batch\n"));
+}
+
 TEST_CASE("impossible rows are refused in one sentence") {
   const auto base = texts(30);
   const auto opened = [&](std::uint64_t capacity, const ps::pack_options& options) {
@@ -293,6 +304,28 @@ TEST_CASE("a run of rows that grow resumes where steps have as many rows") {
   CHECK_THROWS_WITH((base | ps::shard(1, 2) | packed | ps::batch(2)).open(run.state()),
                     Catch::Contains("samples"));
   CHECK(ps::prove(base | packed | ps::batch(4), std::vector<ps::topology>{{1, 1}, {1, 2}}).violations.empty());
+}
+
+TEST_CASE("map_batch sees rows, also where all of them are padding") {
+  const auto stretches = [](std::uint64_t i) { return tokens(i % 4, 1); };
+  const auto base = texts(30) | ps::map([=](const text& t) {
+                      return ps::record<ps::field<"tokens", tokens>, ps::field<"marks", tokens>>(
+                          ps::get<"tokens">(t), stretches(ps::get<"label">(t)));
+                    });
+  for (std::uint64_t rank = 0; rank < 2; ++rank) {
+    const auto plan = base | ps::shard(rank, 2) | ps::pack<"tokens">(&length_of, 64) |
+                      ps::batch(64, ps::tail::pad) | ps::map_batch([](auto& columns) {
+                        const auto view = ps::get<"tokens">(columns);
+                        CHECK(ps::get<"marks">(columns).size() == view.documents().size());
+                        for (std::int32_t& token : view.flat()) token += 1;
+                      });
+    for (auto&& b : plan.epoch(0)) {
+      const auto view = ps::get<"tokens">(b);
+      CHECK(view.documents().empty() == (rank == 1));
+      const auto mask = view.mask();
+      for (std::size_t i = 0; i < mask.size(); ++i) CHECK((view.flat()[i] == 1) == (mask[i] == 0));
+    }
+  }
 }
 
 TEST_CASE("samples without names, and samples in rows by their cost alone") {

@@ -111,8 +111,11 @@ struct pack_stage {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
     all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed});
-    return all + detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
-                               to_string(options.overlong), ")"});
+    all += detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
+                         to_string(options.overlong)});
+    if (options.align != 1) all += detail::text({", aligned to ", options.align});
+    if (options.max_samples != 0) all += detail::text({", at most ", options.max_samples, " samples in a row"});
+    return all + ")";
   }
   void fingerprint(auto& h) const {
     h.add("pack", capacity.fixed, options.how, options.overlong, options.window, options.align,

@@ -203,9 +203,14 @@ struct batch_way {
 };
 template <class Place, class Found, class Stage, class... Rest>
 struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
-template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+template <class Place, class Found, part_of_kind<pack_tag> Stage, class... Rest>
 struct batch_way<Place, Found, Stage, Rest...>
     : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
+template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...>
+    : batch_way<
+          batch_place<typename Place::element, typename batch_behind<Stage, typename Place::columns>::type>,
+          Found, Rest...> {};
 template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
   requires(Stage::template returns<views_in<Place>>)
 struct batch_way<Place, light_tuple<Found...>, Stage, Rest...>
@@ -294,12 +299,13 @@ class batch_maps<Plan, true> {
   template <class Block>
   void call_all(Block& b, const batch_rows& batch, costs& spent) const {
     if constexpr (makes_columns<Block>) b.columns.clear_returned();
-    if (batch.slots == 0) return;
+    if (batch.slots == 0 && b.packed.rows == 0) return;
     const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
     detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
                               static_cast<std::size_t>(batch.global), batch.delivered};
     if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
+    using collated =
+        detail::batch_place<typename parts::element, typename detail::columns_of_plan<Plan>::batch>;
     go<collated, parts::in::batch + 1, 0, 0, 0>(
         b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
   }
