@@ -23,7 +23,8 @@ class checkpoint_file {
     file << to_string(where) << '\n';
     model.save(file);
     file.close();
-    if (!file) throw std::runtime_error("cannot write " + beside.string());
+    if (!file || file.peek() != std::ifstream::traits_type::eof())
+      throw std::runtime_error("cannot write " + beside.string());
     std::filesystem::rename(beside, path_);
   }
   /// Nothing if there is no file.

@@ -1926,9 +1926,8 @@ struct order_after_uneven_steps : about_expression {
     static_assert(
         never<decltype(reached)>,
         "penstock: this stage counts batches but comes after batch_by, bucket_by or pack, where the number "
-        "of "
-        "batches may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) "
-        "out");
+        "of batches may differ from epoch to epoch; write take, skip and repeat before it, and leave "
+        "steps(n) out");
   }
 };
 struct wrong_argument : about_element {
@@ -9524,9 +9523,11 @@ struct pitched_policy : detail::policy {
 };
 
 /// Puts a field's values into the rows that `pack` made: a `packed_view`. It is the policy of the fields that
-/// `pack` names.
+/// `pack` names; the `First` of them gets `.pad` in padding, and others 0.
+template <bool First = true>
 struct packed_policy : detail::policy {};
 /// The same where `pack` has no lengths: values are kept until a window of samples is there.
+template <bool First = true>
 struct online_packed_policy : detail::policy {};
 
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
@@ -9603,6 +9604,13 @@ template <class Policy>
 inline constexpr bool pads = pads_all<Policy> || padding_multiple<Policy> != 0;
 template <class Name, class Policy>
 inline constexpr bool pads<field_policy<Name, Policy>> = pads<Policy>;
+/// Whether a policy puts values into the rows of `pack`.
+template <class Policy>
+inline constexpr bool lays_into_rows = false;
+template <bool First>
+inline constexpr bool lays_into_rows<packed_policy<First>> = true;
+template <bool First>
+inline constexpr bool lays_into_rows<online_packed_policy<First>> = true;
 /// The policy that arranges single values.
 template <class Policy>
 struct arranging : std::type_identity<Policy> {};
@@ -9686,7 +9694,8 @@ struct packed_document {
   std::uint32_t row = 0;     ///< of the batch
   std::uint32_t begin = 0;   ///< its first place in the row
   std::uint32_t length = 0;  ///< its tokens
-  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`
+  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`; with
+                             ///< `context_parallel` the last one's go on to the end of the row
   std::uint64_t first = 0;   ///< its first token's place in the sample; above 0 for pieces but the first
   std::uint64_t whole = 0;   ///< tokens of the whole sample
 
@@ -9726,7 +9735,8 @@ class packed_rows {
   [[nodiscard]] packed_rows whole() const noexcept { return {documents_, count_, rows_, capacity_}; }
 
   /// n + 1 sums of the lengths of n documents, without padding. A row without documents counts as one of
-  /// length 0.
+  /// length 0. Throws `errc::argument` if the batch has more places than 2^31 - 1, and so do those below that
+  /// count through all rows.
   [[nodiscard]] std::vector<std::int32_t> cu_seqlens() const;
   /// Where each of them begins in the rows, and at last the end of all rows: differences are lengths with
   /// padding, and that of a row belongs to its last document.
@@ -9764,6 +9774,8 @@ class packed_rows {
   }
 
  private:
+  /// Throws if the rows have more places than 32 bits count.
+  void check_offsets() const;
   /// Calls `f(document, place)` for each document, and `f(nothing, place)` for a row without any.
   template <class F>
   void for_each_sequence(const F& f) const {
@@ -9861,7 +9873,15 @@ class packed_view : public tensor_view<T>, public packed_rows {
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void packed_rows::check_offsets() const {
+  constexpr std::size_t most = 0x7fffffff;
+  if (capacity() != 0 && rows_ > most / capacity())
+    throw error(errc::argument, {"cu_seqlens: ", rows_, " rows of ", capacity(),
+                                 " tokens have more places than 2^31 - 1; put fewer rows in a batch"});
+}
+
 PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
+  check_offsets();
   std::vector<std::int32_t> sums(1, 0);
   for_each_sequence([&](const packed_document& d, std::size_t) {
     sums.push_back(sums.back() + static_cast<std::int32_t>(length(d)));
@@ -9870,6 +9890,7 @@ PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
 }
 
 PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens_padded() const {
+  check_offsets();
   std::vector<std::int32_t> places;
   for_each_sequence(
       [&](const packed_document&, std::size_t place) { places.push_back(static_cast<std::int32_t>(place)); });
@@ -22731,9 +22752,9 @@ PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
 PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
   if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
   const any_epoch_cut there = facts_.uneven.bind(s.epoch);
-  const bool same = s.world == facts_.mine.world && s.step <= there.steps();
+  // With rows, `global_batch` has the same steps on other ranks, and a step may have another number of rows.
+  const bool same = (s.world == facts_.mine.world || there.packs()) && s.step <= there.steps();
   if (same && there.before(s.step) == s.ordinal) return s.step;
-  // With rows, a step may have another number of them.
   if (!there.elastic() || (s.world == facts_.mine.world && !there.packs())) return std::nullopt;
   std::uint64_t low = 0, high = there.steps();  // finds the first step with as many samples before it
   while (low < high) {
@@ -24857,6 +24878,9 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
 
+/// The tokens cannot have the value that padding is to have.
+[[noreturn, gnu::cold]] void refuse_pad(std::int64_t pad, std::size_t bits);
+
 /// Whether the values of a sequence lie in memory; otherwise it is asked to write them.
 template <class V>
 inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tells_strides<V>;
@@ -24869,8 +24893,9 @@ inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tell
 
 }  // namespace detail
 
-/// Sequences in the rows that `pack` made: each is written to its place in its row.
-template <class T>
+/// Sequences in the rows that `pack` made: each is written to its place in its row. Padding is 0 unless this
+/// is the `First` field of `pack`.
+template <class T, bool First = true>
 class packed_column : public shapeless_column {
  public:
   using value_type = T;
@@ -24881,6 +24906,9 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
+    if constexpr (First && std::is_integral_v<T>)
+      if (static_cast<std::int64_t>(static_cast<T>(rows_->pad)) != rows_->pad)
+        detail::refuse_pad(rows_->pad, 8 * sizeof(T));
     reserve_rows(detail::to_size(rows_->rows), 0);
     make_room_for_next(rows_->documents.size(), 0);
   }
@@ -24976,7 +25004,7 @@ class packed_column : public shapeless_column {
     return kept.get();
   }
   void pad(std::size_t first, std::size_t end) {
-    if (first < end) std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
+    if (first < end) std::fill(values() + first, values() + end, First ? static_cast<T>(rows_->pad) : T{});
   }
 
   slot_memory memory_;
@@ -25011,6 +25039,12 @@ PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& 
       .in_stage("pack");
 }
 
+PENSTOCK_INLINE void refuse_pad(std::int64_t pad, std::size_t bits) {
+  throw error(errc::argument, {".pad = ", pad, " is no value of tokens of ", bits,
+                               " bits; give pack one that they can have"})
+      .in_stage("pack");
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/run/block/online_packed_column.hpp
@@ -25026,7 +25060,7 @@ namespace detail {
 
 /// Sequences that `pack` puts into rows once a window of samples is there. In a chunk and in a window each
 /// value is kept by itself; in a batch, which was told the places by `place`, they are in rows.
-template <class T>
+template <class T, bool First = true>
 class online_packed_column : public shapeless_column {
   using kept_values = flexible_column<T, ragged_policy>;
 
@@ -25094,7 +25128,7 @@ class online_packed_column : public shapeless_column {
 
  private:
   kept_values kept_;
-  packed_column<T> rows_;
+  packed_column<T, First> rows_;
   bool in_rows_ = false;
 };
 
@@ -25130,22 +25164,22 @@ struct column_for<V, Policy, shape_class::fixed> {
       fixed_column<V, std::conditional_t<arranges<order_of<Policy>>, order_of<Policy>, stack_policy>>;
 };
 
-template <class V, shape_class Shape>
-struct column_for<V, packed_policy, Shape> {
-  using type = packed_column<typename stored<V>::type>;
+template <class V, bool First, shape_class Shape>
+struct column_for<V, packed_policy<First>, Shape> {
+  using type = packed_column<typename stored<V>::type, First>;
 };
-template <class V>
-struct column_for<V, packed_policy, shape_class::fixed> {
-  using type = packed_column<typename stored<V>::type>;
+template <class V, bool First>
+struct column_for<V, packed_policy<First>, shape_class::fixed> {
+  using type = packed_column<typename stored<V>::type, First>;
 };
 
-template <class V, shape_class Shape>
-struct column_for<V, online_packed_policy, Shape> {
-  using type = online_packed_column<typename stored<V>::type>;
+template <class V, bool First, shape_class Shape>
+struct column_for<V, online_packed_policy<First>, Shape> {
+  using type = online_packed_column<typename stored<V>::type, First>;
 };
-template <class V>
-struct column_for<V, online_packed_policy, shape_class::fixed> {
-  using type = online_packed_column<typename stored<V>::type>;
+template <class V, bool First>
+struct column_for<V, online_packed_policy<First>, shape_class::fixed> {
+  using type = online_packed_column<typename stored<V>::type, First>;
 };
 
 template <class Batch, class V>
@@ -31921,7 +31955,7 @@ struct pack_options {
   std::uint64_t align = 1;
   /// Samples in a row, at most; 0: any number.
   std::uint64_t max_samples = 0;
-  /// The value in padding.
+  /// The value in padding of the first field that `pack` names; other fields have 0 there.
   std::int64_t pad = 0;
 };
 
@@ -32739,7 +32773,8 @@ PENSTOCK_INLINE bool window_packer::add(std::uint32_t place, std::uint64_t lengt
   if (length <= capacity || options_.overlong == overlong::truncate) {
     put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
   } else if (options_.overlong == overlong::split) {
-    if (length / capacity > max_pieces - pieces_.size()) return false;
+    if ((length - 1) / capacity >= max_pieces - std::min<std::uint64_t>(max_pieces, pieces_.size()))
+      return false;
     for (std::uint64_t at = 0; at < length; at += capacity)
       put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
   } else if (options_.overlong == overlong::refuse) {
@@ -36354,6 +36389,8 @@ constexpr std::string_view way_to_batch() {
 
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
+  else if constexpr (lays_into_rows<Policy>)
+    return "written into its row";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
     return turned ? "computed in the worker's memory, then copied into the batch"
                   : "written straight into the batch";
@@ -36423,7 +36460,7 @@ template <class Source, class... Stages>
     if (parts::facts.keeps(g)) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
-    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+    using batch = typename detail::columns_of_plan<plan_type>::batch;
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -44274,6 +44311,8 @@ class packed_windows {
   /// About so many samples are in so many rows.
   [[nodiscard]] std::uint64_t usual_samples(std::uint64_t rows) const;
 
+  /// Samples have other lengths than in the pass over the epoch.
+  [[noreturn, gnu::cold]] void refuse_changed() const;
   [[nodiscard]] const packed_facts& facts() const noexcept { return facts_; }
   /// The position with which a window begins.
   [[nodiscard]] std::uint64_t first_of(std::uint64_t window) const noexcept {
@@ -44321,8 +44360,9 @@ class packed_epoch {
   void check() const {
     if (table_->fails()) refuse();
   }
-  /// Rows are the same on any number of ranks, and each has a sample.
-  [[nodiscard]] static constexpr bool elastic() noexcept { return true; }
+  /// Rows are the same on any number of ranks, and each has a sample. If their length changes from step to
+  /// step, they depend on how many are in a step.
+  [[nodiscard]] bool elastic() const noexcept { return !windows_->facts().capacity.changes(); }
 
  private:
   struct rank_step {
@@ -44340,6 +44380,7 @@ class packed_epoch {
   [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
   [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
   [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
+  [[nodiscard]] std::shared_ptr<const packed_window> window(std::size_t number) const;
   /// A row at a time; keeps its window.
   class row_reader;
   [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;
@@ -44383,9 +44424,7 @@ class packed_windows::builder {
   [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
   /// The window that was packed last, its rows in the order of the epoch.
-  void write(packed_window& made, std::uint64_t key) const {
-    packer_.write(made, read_.lengths, key);
-  }
+  void write(packed_window& made, std::uint64_t key) const { packer_.write(made, read_.lengths, key); }
 
   costly_sample too_long;
 
@@ -44470,7 +44509,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   }
   if (!made) made.reset(new packed_window());
   if (!with) with.reset(new builder(*this));
-  if (!with->pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
+  if (!with->pack(epoch, number, capacity)) refuse_changed();
   with->write(*made, row_order_key(seed_, epoch, number));
   const std::shared_ptr<const packed_window> shared(made.release(),
                                                     [to = std::weak_ptr<cache>(cache_)](packed_window* w) {
@@ -44486,6 +44525,12 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   std::swap(cache_->windows[cache_->next++ % cache_->windows.size()], replaced);
   cache_->idle = std::move(with);
   return shared;
+}
+
+PENSTOCK_INLINE void packed_windows::refuse_changed() const {
+  throw error(errc::state, {"samples have other lengths in ", facts_.lengths,
+                            " than before in the same run; pack needs the same one whenever it asks"})
+      .in_stage("pack");
 }
 
 PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) const {
@@ -44530,6 +44575,14 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::first_row(std::uint64_t step) const 
                   rows_.policy == tail::drop ? rows_.size / rows_.global * rows_.global : rows_.size);
 }
 
+PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_epoch::window(std::size_t number) const {
+  const packed_table::mark &here = table_->marks[number], &next = table_->marks[number + 1];
+  auto made = windows_->window(epoch_, number, here.capacity);
+  if (made->ends.size() - 1 != next.rows - here.rows || made->pieces.size() != next.pieces - here.pieces)
+    windows_->refuse_changed();
+  return made;
+}
+
 class packed_epoch::row_reader {
  public:
   explicit row_reader(const packed_epoch& of) : of_(of) {}
@@ -44538,7 +44591,7 @@ class packed_epoch::row_reader {
     const packed_table& table = *of_.table_;
     if (!window_ || row < table.marks[number_].rows || row >= table.marks[number_ + 1].rows) {
       number_ = table.window_of(row);
-      window_ = of_.windows_->window(of_.epoch_, number_, table.marks[number_].capacity);
+      window_ = of_.window(number_);
     }
     const std::size_t in_it = to_size(row - table.marks[number_].rows);
     first_ = window_->ends[in_it];
@@ -44570,7 +44623,7 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   const std::size_t w = table_->window_of(row);
   const packed_table::mark& mark = table_->marks[w];
   if (row == mark.rows) return mark.pieces;
-  return mark.pieces + windows_->window(epoch_, w, mark.capacity)->ends[to_size(row - mark.rows)];
+  return mark.pieces + window(w)->ends[to_size(row - mark.rows)];
 }
 
 PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
@@ -44645,6 +44698,9 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
           {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
       begin += places;
     }
+    // Kernels cut the end of a row with its last document: `cu_seqlens_padded` does not tell them apart.
+    if (windows_->facts().slices != 1)
+      made->rows.documents.back().padded += static_cast<std::uint32_t>(made->rows.capacity) - begin;
   }
   return made;
 }
@@ -44664,6 +44720,13 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::min
 PENSTOCK_INLINE void packed_epoch::refuse() const {
   if (table_->failure) std::rethrow_exception(table_->failure);
   const costly_sample& found = *table_->too_long;
+  if (windows_->facts().options.overlong == overlong::split)
+    throw error(errc::argument,
+                {"sample ", found.sample, " has ", found.cost, " tokens, too many to split into rows of ",
+                 table_->marks.back().capacity,
+                 ": a window has at most 2^28 pieces; correct its length, or raise the capacity"})
+        .in_stage("pack")
+        .add_context(found.at);
   throw error(errc::argument, {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
                                table_->marks.back().capacity, how_to_pack_long_samples})
       .in_stage("pack")
@@ -46566,7 +46629,7 @@ namespace detail {
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
-  if constexpr (std::is_same_v<Policy, packed_policy> || std::is_same_v<Policy, online_packed_policy>) {
+  if constexpr (lays_into_rows<Policy>) {
     return std::type_identity<packed_view<typename kept::type>>{};
   } else if constexpr (kept::shape == shape_class::fixed) {
     if constexpr (kept::scalar)
@@ -46928,15 +46991,13 @@ class batch_maps<Plan, true> {
   template <class Block>
   void call_all(Block& b, const batch_rows& batch, costs& spent) const {
     if constexpr (makes_columns<Block>) b.columns.clear_returned();
-    if (batch.slots == 0) return;
+    if (batch.slots == 0 && b.packed.rows == 0) return;
     const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
     detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
                               static_cast<std::size_t>(batch.global), batch.delivered};
     if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using batch_stage = detail::type_at<parts::in::batch, stages>;
-    using pack_stage = typename parts::in::template first<pack_tag, parts>;
-    using collated = detail::batch_place<typename parts::element,
-                                         typename detail::batch_behind<batch_stage, pack_stage>::type>;
+    using collated =
+        detail::batch_place<typename parts::element, typename detail::columns_of_plan<Plan>::batch>;
     go<collated, parts::in::batch + 1, 0, 0, 0>(
         b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
   }
@@ -72212,6 +72273,9 @@ struct packing_fields {
   template <class Name>
   static constexpr bool packs =
       std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
+  /// Whether it is the first of them, whose padding may have another value than 0.
+  template <class Name>
+  static constexpr bool comes_first = std::same_as<Name, std::tuple_element_t<0, std::tuple<Names..., void>>>;
 
   /// A mistake in the place of `pack` or in the fields that it names.
   template <class Context>
@@ -72237,9 +72301,9 @@ struct packing_fields {
   }
 };
 /// How a field is collated: those that are not in rows are ragged unless a policy was chosen for them.
-template <class Fields, class Rows, class Batch, class Name>
+template <class Fields, template <bool> class Rows, class Batch, class Name>
 using policy_beside_rows = std::conditional_t<
-    Fields::template packs<Name>, Rows,
+    Fields::template packs<Name>, Rows<Fields::template comes_first<Name>>,
     std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
 
 }  // namespace detail
@@ -72338,10 +72402,12 @@ struct pack_stage : detail::packing_fields<Names...> {
   [[nodiscard]] std::string describe() const {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
-    all +=
-        capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
-    return all + detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
-                               to_string(options.overlong), ")"});
+    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
+    all += detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
+                         to_string(options.overlong)});
+    if (options.align != 1) all += detail::text({", aligned to ", options.align});
+    if (options.max_samples != 0) all += detail::text({", at most ", options.max_samples, " samples in a row"});
+    return all + ")";
   }
   void fingerprint(auto& h) const {
     h.add("pack", capacity.fixed(), options.how, options.overlong, options.window, options.align,
@@ -72398,13 +72464,14 @@ struct pack_stage : detail::packing_fields<Names...> {
 /// after another, are packed together; their rows come in a random order, except with `in_order`.
 /// `.overlong`: what becomes of samples that are longer than a row. With `overlong::split` each piece is a
 /// document of its own that has its sample's position. `.align`: places of a sample are a multiple of it.
-/// `.max_samples` in a row. `.pad`: the value in padding.
+/// `.max_samples` in a row. `.pad`: the value in padding, in the first field named; that of others is 0.
 /// `capacity` may be a function of `position`, {epoch, step}, for lengths that grow as a run goes on; each
 /// window has the capacity of the step in which it begins, and a step the largest of its windows.
 ///
 /// Which samples share a row is arithmetic on the lengths, before anything is read: it depends neither on
 /// workers nor on the number of ranks, and a step of n rows on W ranks has the same rows as one of n W rows.
-/// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
+/// So a run resumes at once, on any number of ranks on which a step begins where the state stands; if
+/// `capacity` changes, only in steps of equally many rows, as `global_batch` has them.
 /// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
 ///
 /// Without `length`, `pack<"tokens">(capacity, options) | batch(n)` packs samples as they come, by the
@@ -72446,8 +72513,7 @@ template <fixed_string... Names, class Length, class Capacity>
       "std::uint64_t, or values for every sample, and gives an unsigned number");
   static_assert(std::invocable<const Capacity&, position> || std::convertible_to<Capacity, any_count>,
                 "penstock: the length of pack's rows is a number, or a function of position, {epoch, step}");
-  return pack_stage<Length, name_of<Names>...>{
-      {}, {std::move(length)}, std::move(capacity), options};
+  return pack_stage<Length, name_of<Names>...>{{}, {std::move(length)}, std::move(capacity), options};
 }
 
 /// The same as samples come.

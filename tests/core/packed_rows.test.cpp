@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/packed_rows.hpp>
 
+#include <penstock/core/error.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <numeric>
@@ -81,4 +83,13 @@ TEST_CASE("slices are the zigzag chunks of each document") {
   CHECK(first.cu_seqlens() == ids{0, 1, 3, 5});
   CHECK(first.whole().cu_seqlens() == ids{0, 3, 7, 12});
   CHECK(first.max_seqlen() == 2);
+}
+
+TEST_CASE("offsets that 32 bits cannot count are refused") {
+  const packed_rows rows(documents.data(), documents.size(), 4, std::size_t{1} << 29);
+  CHECK_THROWS_WITH(rows.cu_seqlens(), Catch::Contains("more places than 2^31 - 1"));
+  CHECK_THROWS_WITH(rows.cu_seqlens_padded(), Catch::Contains("more places than 2^31 - 1"));
+  CHECK_THROWS_AS(rows.max_seqlen_padded(), error);
+  CHECK(packed_rows(documents.data(), documents.size(), 3, std::size_t{1} << 29).cu_seqlens_padded().back() ==
+        3 * (1 << 29));
 }

@@ -192,3 +192,32 @@ TEST_CASE("a stop ends the pass over an epoch") {
   const std::atomic<bool> stop{true};
   CHECK_THROWS_AS(cut_of(p, 1, 0, ps::tail::keep).bind(0, &stop), ps::pass_stopped);
 }
+
+TEST_CASE("lengths that change under way are an error") {
+  drawn_plan p;
+  p.samples = 200;
+  p.facts.capacity = 10;
+  p.facts.rows = {.size = 4, .global = true};
+  p.facts.lengths = "the lengths";
+  for (const std::uint64_t later : {1u, 10u, 11u}) {
+    std::atomic<std::uint64_t> calls{0};
+    const auto length = [&](std::uint64_t) { return calls++ < 200 ? std::uint64_t{5} : later; };
+    const ps::packed_cut cut(ps::make_order_chain({p.samples}, ps::shuffle(ps::seed(1))), length, p.facts,
+                             {.samples = p.samples});
+    const auto epoch = cut.bind(0);
+    CHECK(epoch.steps() == 25);
+    CHECK_THROWS_WITH(epoch.at(3), Catch::Contains("other lengths in the lengths"));
+    CHECK_THROWS_WITH(epoch.before(3), Catch::Contains("other lengths in the lengths"));
+  }
+}
+
+TEST_CASE("a sample of more pieces than a window may have is refused") {
+  drawn_plan p;
+  p.samples = 2;
+  p.facts.capacity = 4;
+  p.facts.rows = {.size = 4, .global = true};
+  p.facts.options.overlong = ps::overlong::split;
+  const auto length = [](std::uint64_t i) { return i == 0 ? std::uint64_t{4} : std::uint64_t{1} << 30; };
+  const ps::packed_cut cut(ps::make_order_chain({p.samples}), length, p.facts, {.samples = p.samples});
+  CHECK_THROWS_WITH(cut.bind(0).check(), Catch::Contains("too many to split into rows of 4"));
+}

@@ -51,3 +51,27 @@ TEST_CASE("the ranks of context_parallel have the chunks of every sample") {
   }
   for (std::size_t step = 0; step < whole.size(); ++step) CHECK(got[step] == whole[step].tokens);
 }
+
+TEST_CASE("slices are what a kernel cuts from the offsets of whole rows") {
+  constexpr std::uint32_t size = 3;
+  const auto base = texts(50) | ps::pack<"tokens">(&length_of, 192, {.align = 2 * size});
+  const std::vector<seen> whole = see_epoch(base | ps::batch(4));
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    std::size_t step = 0;
+    for (auto&& b : (base | ps::context_parallel(size, rank) | ps::batch(4)).epoch(0)) {
+      const auto view = ps::get<"tokens">(b);
+      const std::vector<std::int32_t> starts = view.whole().cu_seqlens_padded();
+      tokens expected;
+      for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+        const std::uint32_t chunk = static_cast<std::uint32_t>(starts[i + 1] - starts[i]) / (2 * size);
+        for (const std::uint32_t which : {rank, 2 * size - 1 - rank})
+          for (std::uint32_t k = 0; k < chunk; ++k)
+            expected.push_back(
+                whole[step].tokens[static_cast<std::uint32_t>(starts[i]) + which * chunk + k]);
+      }
+      CHECK(tokens(view.flat().begin(), view.flat().end()) == expected);
+      ++step;
+    }
+    CHECK(step == whole.size());
+  }
+}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/inspection/describe.hpp>
 #include <penstock/inspection/prove.hpp>
 #include <penstock/order/sample_list.hpp>
 #include <penstock/order/shard.hpp>
@@ -8,6 +9,7 @@
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/pack.hpp>
 #include <penstock/stage/workers.hpp>
 
@@ -184,6 +186,24 @@ TEST_CASE("padding has the value that was asked for, and comes last") {
   }
 }
 
+TEST_CASE("the first field has the value in padding, and others 0") {
+  auto loader = texts(37) | ps::pack<"tokens", "loss">(&length_of, 128, {.pad = 50'256}) | ps::batch(64);
+  std::size_t padding = 0;
+  for (auto&& b : loader.epoch(0)) {
+    const auto mask = b.packing().mask();
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      if (mask[i] != 0) continue;
+      ++padding;
+      CHECK(ps::get<"tokens">(b).flat()[i] == 50'256);
+      CHECK(ps::get<"loss">(b).flat()[i] == 0);
+    }
+  }
+  CHECK(padding != 0);
+  CHECK_THROWS_WITH(
+      see_epoch(texts(37) | ps::pack<"loss", "tokens">(&length_of, 128, {.pad = 256}) | ps::batch(64)),
+      Catch::Contains(".pad = 256 is no value of tokens of 8 bits"));
+}
+
 TEST_CASE("lengths that are not those of samples are an error") {
   auto wrong = [](std::uint64_t i) { return length_of(i) + (i == 150 ? 1u : 0u); };
   const auto plan = texts(300) | ps::pack<"tokens">(wrong, 64) | ps::batch(4);
@@ -199,6 +219,15 @@ TEST_CASE("lengths that are not those of samples are an error") {
   };
   auto late = texts(300) | ps::pack<"tokens">(throws, 64) | ps::batch(4);
   CHECK_THROWS_WITH(late.open(), Catch::Contains("the length of sample 250"));
+}
+
+TEST_CASE("what pack does is described") {
+  const auto plan = texts(30) | ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3}) | ps::batch(2);
+  const std::string text = ps::describe(plan);
+  CHECK_THAT(text, Catch::Contains("pack(rows of 64, best_fit in windows of 10000, overlong refuse, aligned to 8, "
+                                   "at most 3 samples in a row)"));
+  CHECK_THAT(text, Catch::Contains("field tokens: written into its row\n"));
+  CHECK_THAT(text, Catch::Contains("field label: written straight into the batch\n"));
 }
 
 TEST_CASE("impossible rows are refused in one sentence") {
@@ -259,6 +288,44 @@ TEST_CASE("rows that grow") {
   CHECK(lengths.back() == 128);
   CHECK(std::is_sorted(lengths.begin(), lengths.end()));
   for (auto&& b : plan.epoch(1)) CHECK(ps::get<"tokens">(b).shape()[1] == 128);
+}
+
+TEST_CASE("a run of rows that grow resumes where steps have as many rows") {
+  const auto grows = [](ps::position at) -> std::uint64_t { return at.index < 6 ? 64 : 128; };
+  const auto base = texts(400) | ps::shuffle(ps::seed(3));
+  // Rows of 4 and 8 samples, so that steps of other sizes begin after equally many samples, but after others.
+  const auto packed = ps::pack([](std::uint64_t) { return 16u; }, grows, {.window = 96});
+  const auto plan = base | packed | ps::global_batch(8);
+  auto run = plan.open();
+  for (int i = 0; i < 4; ++i) (void)run.next();
+  CHECK_NOTHROW((base | ps::shard(1, 2) | packed | ps::global_batch(8)).open(run.state()));
+  CHECK_NOTHROW((base | ps::shard(1, 2) | packed | ps::batch(4)).open(run.state()));
+  CHECK_THROWS_WITH((base | packed | ps::batch(4)).open(run.state()), Catch::Contains("samples"));
+  CHECK_THROWS_WITH((base | ps::shard(1, 2) | packed | ps::batch(2)).open(run.state()),
+                    Catch::Contains("samples"));
+  CHECK(ps::prove(base | packed | ps::batch(4), std::vector<ps::topology>{{1, 1}, {1, 2}}).violations.empty());
+}
+
+TEST_CASE("map_batch sees rows, also where all of them are padding") {
+  const auto stretches = [](std::uint64_t i) { return tokens(i % 4, 1); };
+  const auto base = texts(30) | ps::map([=](const text& t) {
+                      return ps::record<ps::field<"tokens", tokens>, ps::field<"marks", tokens>>(
+                          ps::get<"tokens">(t), stretches(ps::get<"label">(t)));
+                    });
+  for (std::uint64_t rank = 0; rank < 2; ++rank) {
+    const auto plan = base | ps::shard(rank, 2) | ps::pack<"tokens">(&length_of, 64) |
+                      ps::batch(64, ps::tail::pad) | ps::map_batch([](auto& columns) {
+                        const auto view = ps::get<"tokens">(columns);
+                        CHECK(ps::get<"marks">(columns).size() == view.documents().size());
+                        for (std::int32_t& token : view.flat()) token += 1;
+                      });
+    for (auto&& b : plan.epoch(0)) {
+      const auto view = ps::get<"tokens">(b);
+      CHECK(view.documents().empty() == (rank == 1));
+      const auto mask = view.mask();
+      for (std::size_t i = 0; i < mask.size(); ++i) CHECK((view.flat()[i] == 1) == (mask[i] == 0));
+    }
+  }
 }
 
 TEST_CASE("samples without names, and samples in rows by their cost alone") {

@@ -45,9 +45,11 @@ struct pitched_policy : detail::policy {
 };
 
 /// Puts a field's values into the rows that `pack` made: a `packed_view`. It is the policy of the fields that
-/// `pack` names.
+/// `pack` names; the `First` of them gets `.pad` in padding, and others 0.
+template <bool First = true>
 struct packed_policy : detail::policy {};
 /// The same where `pack` has no lengths: values are kept until a window of samples is there.
+template <bool First = true>
 struct online_packed_policy : detail::policy {};
 
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
@@ -124,6 +126,13 @@ template <class Policy>
 inline constexpr bool pads = pads_all<Policy> || padding_multiple<Policy> != 0;
 template <class Name, class Policy>
 inline constexpr bool pads<field_policy<Name, Policy>> = pads<Policy>;
+/// Whether a policy puts values into the rows of `pack`.
+template <class Policy>
+inline constexpr bool lays_into_rows = false;
+template <bool First>
+inline constexpr bool lays_into_rows<packed_policy<First>> = true;
+template <bool First>
+inline constexpr bool lays_into_rows<online_packed_policy<First>> = true;
 /// The policy that arranges single values.
 template <class Policy>
 struct arranging : std::type_identity<Policy> {};

@@ -180,9 +180,8 @@ struct order_after_uneven_steps : about_expression {
     static_assert(
         never<decltype(reached)>,
         "penstock: this stage counts batches but comes after batch_by, bucket_by or pack, where the number "
-        "of "
-        "batches may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) "
-        "out");
+        "of batches may differ from epoch to epoch; write take, skip and repeat before it, and leave "
+        "steps(n) out");
   }
 };
 struct wrong_argument : about_element {

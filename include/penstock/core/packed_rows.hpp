@@ -18,7 +18,8 @@ struct packed_document {
   std::uint32_t row = 0;     ///< of the batch
   std::uint32_t begin = 0;   ///< its first place in the row
   std::uint32_t length = 0;  ///< its tokens
-  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`
+  std::uint32_t padded = 0;  ///< its places: the tokens, and padding to a multiple of `.align`; with
+                             ///< `context_parallel` the last one's go on to the end of the row
   std::uint64_t first = 0;   ///< its first token's place in the sample; above 0 for pieces but the first
   std::uint64_t whole = 0;   ///< tokens of the whole sample
 
@@ -58,7 +59,8 @@ class packed_rows {
   [[nodiscard]] packed_rows whole() const noexcept { return {documents_, count_, rows_, capacity_}; }
 
   /// n + 1 sums of the lengths of n documents, without padding. A row without documents counts as one of
-  /// length 0.
+  /// length 0. Throws `errc::argument` if the batch has more places than 2^31 - 1, and so do those below that
+  /// count through all rows.
   [[nodiscard]] std::vector<std::int32_t> cu_seqlens() const;
   /// Where each of them begins in the rows, and at last the end of all rows: differences are lengths with
   /// padding, and that of a row belongs to its last document.
@@ -96,6 +98,8 @@ class packed_rows {
   }
 
  private:
+  /// Throws if the rows have more places than 32 bits count.
+  void check_offsets() const;
   /// Calls `f(document, place)` for each document, and `f(nothing, place)` for a row without any.
   template <class F>
   void for_each_sequence(const F& f) const {

@@ -3,9 +3,19 @@
 
 #include <penstock/core/packed_rows.hpp>
 
+#include <penstock/core/error.hpp>
+
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void packed_rows::check_offsets() const {
+  constexpr std::size_t most = 0x7fffffff;
+  if (capacity() != 0 && rows_ > most / capacity())
+    throw error(errc::argument, {"cu_seqlens: ", rows_, " rows of ", capacity(),
+                                 " tokens have more places than 2^31 - 1; put fewer rows in a batch"});
+}
+
 PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
+  check_offsets();
   std::vector<std::int32_t> sums(1, 0);
   for_each_sequence([&](const packed_document& d, std::size_t) {
     sums.push_back(sums.back() + static_cast<std::int32_t>(length(d)));
@@ -14,6 +24,7 @@ PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens() const {
 }
 
 PENSTOCK_INLINE std::vector<std::int32_t> packed_rows::cu_seqlens_padded() const {
+  check_offsets();
   std::vector<std::int32_t> places;
   for_each_sequence(
       [&](const packed_document&, std::size_t place) { places.push_back(static_cast<std::int32_t>(place)); });

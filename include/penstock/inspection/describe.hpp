@@ -137,6 +137,8 @@ constexpr std::string_view way_to_batch() {
 
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
+  else if constexpr (lays_into_rows<Policy>)
+    return "written into its row";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
     return turned ? "computed in the worker's memory, then copied into the batch"
                   : "written straight into the batch";
@@ -206,7 +208,7 @@ template <class Source, class... Stages>
     if (parts::facts.keeps(g)) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
-    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+    using batch = typename detail::columns_of_plan<plan_type>::batch;
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {

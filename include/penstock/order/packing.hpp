@@ -44,7 +44,7 @@ struct pack_options {
   std::uint64_t align = 1;
   /// Samples in a row, at most; 0: any number.
   std::uint64_t max_samples = 0;
-  /// The value in padding.
+  /// The value in padding of the first field that `pack` names; other fields have 0 there.
   std::int64_t pad = 0;
 };
 

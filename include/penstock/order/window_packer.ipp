@@ -48,7 +48,8 @@ PENSTOCK_INLINE bool window_packer::add(std::uint32_t place, std::uint64_t lengt
   if (length <= capacity || options_.overlong == overlong::truncate) {
     put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
   } else if (options_.overlong == overlong::split) {
-    if (length / capacity > max_pieces - pieces_.size()) return false;
+    if ((length - 1) / capacity >= max_pieces - std::min<std::uint64_t>(max_pieces, pieces_.size()))
+      return false;
     for (std::uint64_t at = 0; at < length; at += capacity)
       put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
   } else if (options_.overlong == overlong::refuse) {

@@ -129,7 +129,7 @@ namespace detail {
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
-  if constexpr (std::is_same_v<Policy, packed_policy> || std::is_same_v<Policy, online_packed_policy>) {
+  if constexpr (lays_into_rows<Policy>) {
     return std::type_identity<packed_view<typename kept::type>>{};
   } else if constexpr (kept::shape == shape_class::fixed) {
     if constexpr (kept::scalar)

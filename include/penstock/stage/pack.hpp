@@ -41,10 +41,12 @@ struct pack_stage : detail::packing_fields<Names...> {
   [[nodiscard]] std::string describe() const {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
-    all +=
-        capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
-    return all + detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
-                               to_string(options.overlong), ")"});
+    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
+    all += detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
+                         to_string(options.overlong)});
+    if (options.align != 1) all += detail::text({", aligned to ", options.align});
+    if (options.max_samples != 0) all += detail::text({", at most ", options.max_samples, " samples in a row"});
+    return all + ")";
   }
   void fingerprint(auto& h) const {
     h.add("pack", capacity.fixed(), options.how, options.overlong, options.window, options.align,
@@ -101,13 +103,14 @@ struct pack_stage : detail::packing_fields<Names...> {
 /// after another, are packed together; their rows come in a random order, except with `in_order`.
 /// `.overlong`: what becomes of samples that are longer than a row. With `overlong::split` each piece is a
 /// document of its own that has its sample's position. `.align`: places of a sample are a multiple of it.
-/// `.max_samples` in a row. `.pad`: the value in padding.
+/// `.max_samples` in a row. `.pad`: the value in padding, in the first field named; that of others is 0.
 /// `capacity` may be a function of `position`, {epoch, step}, for lengths that grow as a run goes on; each
 /// window has the capacity of the step in which it begins, and a step the largest of its windows.
 ///
 /// Which samples share a row is arithmetic on the lengths, before anything is read: it depends neither on
 /// workers nor on the number of ranks, and a step of n rows on W ranks has the same rows as one of n W rows.
-/// So a run resumes at once, on any number of ranks on which a step begins where the state stands.
+/// So a run resumes at once, on any number of ranks on which a step begins where the state stands; if
+/// `capacity` changes, only in steps of equally many rows, as `global_batch` has them.
 /// `deal_by(...)` gives ranks equal work, `context_parallel(size, rank)` a part of every sample.
 ///
 /// Without `length`, `pack<"tokens">(capacity, options) | batch(n)` packs samples as they come, by the

@@ -59,6 +59,8 @@ class packed_windows {
   /// About so many samples are in so many rows.
   [[nodiscard]] std::uint64_t usual_samples(std::uint64_t rows) const;
 
+  /// Samples have other lengths than in the pass over the epoch.
+  [[noreturn, gnu::cold]] void refuse_changed() const;
   [[nodiscard]] const packed_facts& facts() const noexcept { return facts_; }
   /// The position with which a window begins.
   [[nodiscard]] std::uint64_t first_of(std::uint64_t window) const noexcept {
@@ -106,8 +108,9 @@ class packed_epoch {
   void check() const {
     if (table_->fails()) refuse();
   }
-  /// Rows are the same on any number of ranks, and each has a sample.
-  [[nodiscard]] static constexpr bool elastic() noexcept { return true; }
+  /// Rows are the same on any number of ranks, and each has a sample. If their length changes from step to
+  /// step, they depend on how many are in a step.
+  [[nodiscard]] bool elastic() const noexcept { return !windows_->facts().capacity.changes(); }
 
  private:
   struct rank_step {
@@ -125,6 +128,7 @@ class packed_epoch {
   [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
   [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
   [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
+  [[nodiscard]] std::shared_ptr<const packed_window> window(std::size_t number) const;
   /// A row at a time; keeps its window.
   class row_reader;
   [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;

@@ -116,7 +116,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   }
   if (!made) made.reset(new packed_window());
   if (!with) with.reset(new builder(*this));
-  if (!with->pack(epoch, number, capacity)) throw error(errc::state, "the lengths of samples have changed");
+  if (!with->pack(epoch, number, capacity)) refuse_changed();
   with->write(*made, row_order_key(seed_, epoch, number));
   const std::shared_ptr<const packed_window> shared(made.release(),
                                                     [to = std::weak_ptr<cache>(cache_)](packed_window* w) {
@@ -132,6 +132,12 @@ PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_windows::window(std:
   std::swap(cache_->windows[cache_->next++ % cache_->windows.size()], replaced);
   cache_->idle = std::move(with);
   return shared;
+}
+
+PENSTOCK_INLINE void packed_windows::refuse_changed() const {
+  throw error(errc::state, {"samples have other lengths in ", facts_.lengths,
+                            " than before in the same run; pack needs the same one whenever it asks"})
+      .in_stage("pack");
 }
 
 PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) const {
@@ -176,6 +182,14 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::first_row(std::uint64_t step) const 
                   rows_.policy == tail::drop ? rows_.size / rows_.global * rows_.global : rows_.size);
 }
 
+PENSTOCK_INLINE std::shared_ptr<const packed_window> packed_epoch::window(std::size_t number) const {
+  const packed_table::mark &here = table_->marks[number], &next = table_->marks[number + 1];
+  auto made = windows_->window(epoch_, number, here.capacity);
+  if (made->ends.size() - 1 != next.rows - here.rows || made->pieces.size() != next.pieces - here.pieces)
+    windows_->refuse_changed();
+  return made;
+}
+
 class packed_epoch::row_reader {
  public:
   explicit row_reader(const packed_epoch& of) : of_(of) {}
@@ -184,7 +198,7 @@ class packed_epoch::row_reader {
     const packed_table& table = *of_.table_;
     if (!window_ || row < table.marks[number_].rows || row >= table.marks[number_ + 1].rows) {
       number_ = table.window_of(row);
-      window_ = of_.windows_->window(of_.epoch_, number_, table.marks[number_].capacity);
+      window_ = of_.window(number_);
     }
     const std::size_t in_it = to_size(row - table.marks[number_].rows);
     first_ = window_->ends[in_it];
@@ -216,7 +230,7 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   const std::size_t w = table_->window_of(row);
   const packed_table::mark& mark = table_->marks[w];
   if (row == mark.rows) return mark.pieces;
-  return mark.pieces + windows_->window(epoch_, w, mark.capacity)->ends[to_size(row - mark.rows)];
+  return mark.pieces + window(w)->ends[to_size(row - mark.rows)];
 }
 
 PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
@@ -291,6 +305,9 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
           {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
       begin += places;
     }
+    // Kernels cut the end of a row with its last document: `cu_seqlens_padded` does not tell them apart.
+    if (windows_->facts().slices != 1)
+      made->rows.documents.back().padded += static_cast<std::uint32_t>(made->rows.capacity) - begin;
   }
   return made;
 }
@@ -310,6 +327,13 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::min
 PENSTOCK_INLINE void packed_epoch::refuse() const {
   if (table_->failure) std::rethrow_exception(table_->failure);
   const costly_sample& found = *table_->too_long;
+  if (windows_->facts().options.overlong == overlong::split)
+    throw error(errc::argument,
+                {"sample ", found.sample, " has ", found.cost, " tokens, too many to split into rows of ",
+                 table_->marks.back().capacity,
+                 ": a window has at most 2^28 pieces; correct its length, or raise the capacity"})
+        .in_stage("pack")
+        .add_context(found.at);
   throw error(errc::argument, {"sample ", found.sample, " has ", found.cost, " tokens, but a row holds ",
                                table_->marks.back().capacity, how_to_pack_long_samples})
       .in_stage("pack")

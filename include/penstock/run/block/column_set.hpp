@@ -30,22 +30,22 @@ struct column_for<V, Policy, shape_class::fixed> {
       fixed_column<V, std::conditional_t<arranges<order_of<Policy>>, order_of<Policy>, stack_policy>>;
 };
 
-template <class V, shape_class Shape>
-struct column_for<V, packed_policy, Shape> {
-  using type = packed_column<typename stored<V>::type>;
+template <class V, bool First, shape_class Shape>
+struct column_for<V, packed_policy<First>, Shape> {
+  using type = packed_column<typename stored<V>::type, First>;
 };
-template <class V>
-struct column_for<V, packed_policy, shape_class::fixed> {
-  using type = packed_column<typename stored<V>::type>;
+template <class V, bool First>
+struct column_for<V, packed_policy<First>, shape_class::fixed> {
+  using type = packed_column<typename stored<V>::type, First>;
 };
 
-template <class V, shape_class Shape>
-struct column_for<V, online_packed_policy, Shape> {
-  using type = online_packed_column<typename stored<V>::type>;
+template <class V, bool First, shape_class Shape>
+struct column_for<V, online_packed_policy<First>, Shape> {
+  using type = online_packed_column<typename stored<V>::type, First>;
 };
-template <class V>
-struct column_for<V, online_packed_policy, shape_class::fixed> {
-  using type = online_packed_column<typename stored<V>::type>;
+template <class V, bool First>
+struct column_for<V, online_packed_policy<First>, shape_class::fixed> {
+  using type = online_packed_column<typename stored<V>::type, First>;
 };
 
 template <class Batch, class V>

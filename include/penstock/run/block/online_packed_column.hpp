@@ -19,7 +19,7 @@ namespace detail {
 
 /// Sequences that `pack` puts into rows once a window of samples is there. In a chunk and in a window each
 /// value is kept by itself; in a batch, which was told the places by `place`, they are in rows.
-template <class T>
+template <class T, bool First = true>
 class online_packed_column : public shapeless_column {
   using kept_values = flexible_column<T, ragged_policy>;
 
@@ -87,7 +87,7 @@ class online_packed_column : public shapeless_column {
 
  private:
   kept_values kept_;
-  packed_column<T> rows_;
+  packed_column<T, First> rows_;
   bool in_rows_ = false;
 };
 

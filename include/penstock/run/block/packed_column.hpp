@@ -22,6 +22,9 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_length(const extents& found, const packed_document& expected,
                                            const packed_step& rows);
 
+/// The tokens cannot have the value that padding is to have.
+[[noreturn, gnu::cold]] void refuse_pad(std::int64_t pad, std::size_t bits);
+
 /// Whether the values of a sequence lie in memory; otherwise it is asked to write them.
 template <class V>
 inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tells_strides<V>;
@@ -34,8 +37,9 @@ inline constexpr bool lies_in_memory = !blob<V> && !array_expression<V> && !tell
 
 }  // namespace detail
 
-/// Sequences in the rows that `pack` made: each is written to its place in its row.
-template <class T>
+/// Sequences in the rows that `pack` made: each is written to its place in its row. Padding is 0 unless this
+/// is the `First` field of `pack`.
+template <class T, bool First = true>
 class packed_column : public shapeless_column {
  public:
   using value_type = T;
@@ -46,6 +50,9 @@ class packed_column : public shapeless_column {
   /// The places of the slots in this round; called before `begin`.
   void place(packed_step& rows) { rows_ = &rows; }
   void begin(std::size_t /*slots*/) {
+    if constexpr (First && std::is_integral_v<T>)
+      if (static_cast<std::int64_t>(static_cast<T>(rows_->pad)) != rows_->pad)
+        detail::refuse_pad(rows_->pad, 8 * sizeof(T));
     reserve_rows(detail::to_size(rows_->rows), 0);
     make_room_for_next(rows_->documents.size(), 0);
   }
@@ -141,7 +148,7 @@ class packed_column : public shapeless_column {
     return kept.get();
   }
   void pad(std::size_t first, std::size_t end) {
-    if (first < end) std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
+    if (first < end) std::fill(values() + first, values() + end, First ? static_cast<T>(rows_->pad) : T{});
   }
 
   slot_memory memory_;

@@ -27,4 +27,10 @@ PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& 
       .in_stage("pack");
 }
 
+PENSTOCK_INLINE void refuse_pad(std::int64_t pad, std::size_t bits) {
+  throw error(errc::argument, {".pad = ", pad, " is no value of tokens of ", bits,
+                               " bits; give pack one that they can have"})
+      .in_stage("pack");
+}
+
 }  // namespace penstock::inline v0_1::detail

@@ -126,9 +126,9 @@ PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
 PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
   if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
   const any_epoch_cut there = facts_.uneven.bind(s.epoch);
-  const bool same = s.world == facts_.mine.world && s.step <= there.steps();
+  // With rows, `global_batch` has the same steps on other ranks, and a step may have another number of rows.
+  const bool same = (s.world == facts_.mine.world || there.packs()) && s.step <= there.steps();
   if (same && there.before(s.step) == s.ordinal) return s.step;
-  // With rows, a step may have another number of them.
   if (!there.elastic() || (s.world == facts_.mine.world && !there.packs())) return std::nullopt;
   std::uint64_t low = 0, high = there.steps();  // finds the first step with as many samples before it
   while (low < high) {

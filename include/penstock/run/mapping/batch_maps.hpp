@@ -299,15 +299,13 @@ class batch_maps<Plan, true> {
   template <class Block>
   void call_all(Block& b, const batch_rows& batch, costs& spent) const {
     if constexpr (makes_columns<Block>) b.columns.clear_returned();
-    if (batch.slots == 0) return;
+    if (batch.slots == 0 && b.packed.rows == 0) return;
     const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
     detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
                               static_cast<std::size_t>(batch.global), batch.delivered};
     if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using batch_stage = detail::type_at<parts::in::batch, stages>;
-    using pack_stage = typename parts::in::template first<pack_tag, parts>;
-    using collated = detail::batch_place<typename parts::element,
-                                         typename detail::batch_behind<batch_stage, pack_stage>::type>;
+    using collated =
+        detail::batch_place<typename parts::element, typename detail::columns_of_plan<Plan>::batch>;
     go<collated, parts::in::batch + 1, 0, 0, 0>(
         b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
   }

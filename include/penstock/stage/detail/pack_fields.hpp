@@ -98,6 +98,9 @@ struct packing_fields {
   template <class Name>
   static constexpr bool packs =
       std::is_void_v<Name> ? sizeof...(Names) == 0 : (std::same_as<Name, Names> || ...);
+  /// Whether it is the first of them, whose padding may have another value than 0.
+  template <class Name>
+  static constexpr bool comes_first = std::same_as<Name, std::tuple_element_t<0, std::tuple<Names..., void>>>;
 
   /// A mistake in the place of `pack` or in the fields that it names.
   template <class Context>
@@ -123,9 +126,9 @@ struct packing_fields {
   }
 };
 /// How a field is collated: those that are not in rows are ragged unless a policy was chosen for them.
-template <class Fields, class Rows, class Batch, class Name>
+template <class Fields, template <bool> class Rows, class Batch, class Name>
 using policy_beside_rows = std::conditional_t<
-    Fields::template packs<Name>, Rows,
+    Fields::template packs<Name>, Rows<Fields::template comes_first<Name>>,
     std::conditional_t<Batch::template chosen<Name>, typename Batch::template policy<Name>, ragged_policy>>;
 
 }  // namespace detail
