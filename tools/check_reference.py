@@ -47,7 +47,7 @@ MEMBERS = {
               ("device_array", "device/device_array", "device_array")),
     "Values": (("record", "core/record", "record"), ("destination", "core/destination", "destination"),
                ("buffer", "core/bytes", "buffer"), ("error", "core/error", "error")),
-    "Tokenizers": (("bpe", "codec/bpe", "bpe_as"), ("sentencepiece", "codec/sentencepiece", "sentencepiece_as")),
+    "Tokenizers": (("bpe", "codec/bpe", "bpe_as"), ("spm", "codec/sentencepiece", "spm_as")),
     "What a stage is told": (("call", "core/call", "call"), ("position", "core/position", "position"),
                              ("rng", "core/random", "rng"), ("device_batch", "device/concepts", "device_batch")),
     "What a run did": (("run_counters", "observe/counters", "run_counters"),

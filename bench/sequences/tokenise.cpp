@@ -86,8 +86,8 @@ void measure(const bench::options& o) {
       "find '" + root + "/include' '" + root + "/tests' '" + root +
       "/docs' /usr/share/doc /usr/share/perl /usr/lib/python3 -type f "
       "\\( -name '*.[hic]pp' -o -name '*.md' -o -name '*.txt' -o -name '*.p[lmy]' -o -name "
-      "copyright \\) 2>/dev/null | LC_ALL=C sort | head -n 4000 >'" +
-      list + "'; ";
+      "copyright \\) 2>/dev/null | LC_ALL=C sort | head -n " +
+      (o.quick ? "300" : "4000") + " >'" + list + "'; ";
   if (!std::filesystem::exists(folder / "llama.tiktoken") &&
       std::system((find + command("prepare") + "'" + list + "'").c_str()) != 0)
     throw std::runtime_error("the tokenizers could not be trained");

@@ -1464,7 +1464,7 @@ struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link
 template <class Token>
 class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
 template <class Token>
-class sentencepiece_as;  // penstock: write #include <penstock/codec/sentencepiece.hpp>, and link it
+class spm_as;  // penstock: write #include <penstock/codec/sentencepiece.hpp>, and link it
 using jpeg = jpeg_as<rgb8>;
 using png = png_as<rgb8>;
 using webp = webp_as<rgb8>;
@@ -1472,7 +1472,7 @@ using gif = gif_as<rgb8>;
 using avif = avif_as<rgb8>;
 using tiff = tiff_as<rgb8>;
 using bpe = bpe_as<std::uint32_t>;
-using sentencepiece = sentencepiece_as<std::uint32_t>;
+using spm = spm_as<std::uint32_t>;
 
 }  // namespace penstock::inline v0_1
 

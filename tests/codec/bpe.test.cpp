@@ -300,11 +300,20 @@ TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sent
     CHECK(error.code == ps::errc::format);
     CHECK_THAT(error.line, contains(said));
   }
-  // What is put around a text is looked at only if it is asked for.
+  // What is put around a text may be what bpe does not know, unless it is asked for.
   const std::string around = byte_json("\"post_processor\": null", R"("post_processor": {"type": "Chat"})");
   CHECK(ps::bpe::from_str(around).vocab_size() == 256);
   CHECK_THAT(caught([&] { static_cast<void>(ps::bpe::from_str(around, {.add_special_tokens = true})); }).line,
              contains("post_processor is Chat"));
+  ps::bpe later = ps::bpe::from_str(around);
+  later.options.add_special_tokens = true;
+  const auto error = caught([&] { static_cast<void>(later.encode("a")); });
+  CHECK(error.code == ps::errc::argument);
+  CHECK_THAT(error.line, contains("post_processor is Chat"));
+  ps::bpe llama = ps::bpe::from_file((folder() / "llama.tokenizer").string());
+  const auto inside = llama.encode("a");
+  llama.options.add_special_tokens = true;
+  CHECK(llama.encode("a") == std::vector<std::uint32_t>{0, inside.at(0), 1});
 }
 
 TEST_CASE("codec/bpe: files that are not there, or damaged") {
@@ -466,6 +475,15 @@ TEST_CASE("codec/bpe: in a plan, by any number of workers") {
       }
     }
     CHECK(i == texts.size());
+  }
+  const std::vector<std::string> two{"a dog", "b"};
+  for (auto&& b : (ps::from(two) |
+                   ps::decode<ps::bpe_as<std::int64_t>>(ps::bpe_as<std::int64_t>::from_str(byte_json())) |
+                   ps::batch(2, ps::pad_to_longest))
+                      .epoch(0)) {
+    const auto tokens = b.values();
+    CHECK(std::vector<std::int64_t>(tokens.values().flat().begin(), tokens.values().flat().end()) ==
+          std::vector<std::int64_t>{97, 32, 100, 111, 103, 98, 0, 0, 0, 0});
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: sentencepiece_as<Token> gives tokens as std::uint32_t (which is sentencepiece)
+// expect: spm_as<Token> gives tokens as std::uint32_t (which is spm)
 
 #include <penstock/codec/sentencepiece.hpp>
 
@@ -7,9 +7,9 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  using tokenizer = penstock::sentencepiece_as<float>;
+  using tokenizer = penstock::spm_as<float>;
 #else
-  using tokenizer = penstock::sentencepiece_as<std::int64_t>;
+  using tokenizer = penstock::spm_as<std::int64_t>;
 #endif
   return sizeof(tokenizer) == 0;
 }

@@ -18,15 +18,15 @@
 
 namespace penstock::inline v0_1 {
 
-/// The options of `sentencepiece`.
-struct sentencepiece_options {
+/// The options of `spm`.
+struct spm_options {
   bool add_bos = false;                         ///< whether the token `<s>` is put before each text
   bool add_eos = false;                         ///< whether the token `</s>` is put behind each text
   invalid_utf8 invalid = invalid_utf8::refuse;  ///< of text that is no UTF-8
 };
 
-/// The per-worker memory of `sentencepiece`.
-struct sentencepiece_scratch {
+/// The per-worker memory of `spm`.
+struct spm_scratch {
   std::vector<int> ids;
   buffer replaced, tokens;
 };
@@ -34,7 +34,7 @@ struct sentencepiece_scratch {
 /// Text to tokens with a model of SentencePiece, by its own library: unigrams, BPE, words or characters.
 ///
 /// In: any byte element, UTF-8. Out: a `std::span<const Token>` in the worker's scratch, valid until the
-/// worker's next sample; `Token` is std::uint32_t for `sentencepiece`, and may be std::uint16_t, where all
+/// worker's next sample; `Token` is std::uint32_t for `spm`, and may be std::uint16_t, where all
 /// ids fit, std::int32_t or std::int64_t. `batch` needs a collate policy for it, as `ragged` or
 /// `pad_to_longest`.
 /// The model's own normalisation is applied. Sampling of segmentations is not offered: what the library draws
@@ -44,27 +44,26 @@ struct sentencepiece_scratch {
 /// Throws `errc::format` with the offset for what is no UTF-8, and for a model's file that is none;
 /// `errc::missing` for one that is not there.
 ///
-///     auto tokenizer = sentencepiece::from_file("tokenizer.model");
-///     auto batches = lines("corpus.txt") | decode<sentencepiece>(tokenizer) | batch(8, ragged);
+///     auto tokenizer = spm::from_file("tokenizer.model");
+///     auto batches = lines("corpus.txt") | decode<spm>(tokenizer) | batch(8, ragged);
 template <class Token>
-class sentencepiece_as {
+class spm_as {
   static_assert(detail::token_number<Token>,
-                "penstock: sentencepiece_as<Token> gives tokens as std::uint32_t (which is sentencepiece), "
+                "penstock: spm_as<Token> gives tokens as std::uint32_t (which is spm), "
                 "std::uint16_t, std::int32_t or std::int64_t");
 
  public:
   using token_type = Token;
-  static constexpr std::string_view codec_name = "sentencepiece";
-  using scratch = sentencepiece_scratch;
+  static constexpr std::string_view codec_name = "spm";
+  using scratch = spm_scratch;
 
-  sentencepiece_options options;
+  spm_options options;
 
   /// Without a model: a text is an error.
-  sentencepiece_as() = default;
+  spm_as() = default;
 
   /// Reads a model, as `spm_train` writes it.
-  [[nodiscard]] static sentencepiece_as from_file(const std::string& path,
-                                                  const sentencepiece_options& options = {}) {
+  [[nodiscard]] static spm_as from_file(const std::string& path, const spm_options& options = {}) {
     auto made = detail::shared_model<::sentencepiece::SentencePieceProcessor>::make();
     if (const auto status = made.fresh().Load(path); !status.ok()) {
       const bool missing = status.code() == ::sentencepiece::util::StatusCode::kNotFound;
@@ -75,16 +74,16 @@ class sentencepiece_as {
     const auto size = made->GetPieceSize();
     if (!std::in_range<Token>(size - 1))
       throw error(errc::argument, {"the model has ids up to ", size - 1,
-                                   ", which std::uint16_t cannot hold; write sentencepiece instead of "
-                                   "sentencepiece_as<std::uint16_t>"})
+                                   ", which std::uint16_t cannot hold; write spm instead of "
+                                   "spm_as<std::uint16_t>"})
           .in_file(path);
-    for (const auto& [wanted, id, name] : {std::tuple(options.add_bos, made->bos_id(), "<s>"),
-                                           std::tuple(options.add_eos, made->eos_id(), "</s>")})
-      if (wanted && id < 0)
-        throw error(errc::argument, {"the model has no token ", name, " that could be added"}).in_file(path);
-    sentencepiece_as all;
+    spm_as all;
     all.options = options;
     all.model_ = std::move(made);
+    detail::in_file(path, [&] {
+      if (options.add_bos) static_cast<void>(all.mark(all.model_->bos_id(), "<s>"));
+      if (options.add_eos) static_cast<void>(all.mark(all.model_->eos_id(), "</s>"));
+    });
     return all;
   }
 
@@ -97,9 +96,9 @@ class sentencepiece_as {
                       size = s.ids.size() + before + (options.add_eos ? 1 : 0);
     s.tokens.resize_for_overwrite(size * sizeof(Token));
     auto* const into = reinterpret_cast<Token*>(s.tokens.data());
-    if (options.add_bos) into[0] = static_cast<Token>(model_->bos_id());
+    if (options.add_bos) into[0] = mark(model_->bos_id(), "<s>");
     for (std::size_t i = 0; i < s.ids.size(); ++i) into[before + i] = static_cast<Token>(s.ids[i]);
-    if (options.add_eos) into[size - 1] = static_cast<Token>(model_->eos_id());
+    if (options.add_eos) into[size - 1] = mark(model_->eos_id(), "</s>");
     return {into, size};
   }
 
@@ -142,11 +141,15 @@ class sentencepiece_as {
   [[nodiscard]] bool has(Token id) const {
     return std::cmp_greater_equal(id, 0) && std::cmp_less(id, vocab_size());
   }
+  [[nodiscard]] static Token mark(int id, std::string_view name) {
+    if (id < 0) throw error(errc::argument, {"the model has no token ", name, " that could be added"});
+    return static_cast<Token>(id);
+  }
   void check_model() const {
     if (!model_)
       throw error(errc::argument,
-                  "sentencepiece has no model; write "
-                  "decode<sentencepiece>(sentencepiece::from_file(\"tokenizer.model\"))");
+                  "spm has no model; write "
+                  "decode<spm>(spm::from_file(\"tokenizer.model\"))");
   }
   static void check(const ::sentencepiece::util::Status& status) {
     if (!status.ok()) throw error(errc::format, {"SentencePiece fails: ", status.message()});
@@ -155,7 +158,7 @@ class sentencepiece_as {
   detail::shared_model<::sentencepiece::SentencePieceProcessor> model_;
 };
 
-/// `sentencepiece_as` with tokens of 32 bits.
-using sentencepiece = sentencepiece_as<std::uint32_t>;
+/// `spm_as` with tokens of 32 bits.
+using spm = spm_as<std::uint32_t>;
 
 }  // namespace penstock::inline v0_1

@@ -246,7 +246,7 @@ int main() {
   });
 #endif
 #ifdef CONSUMER_SENTENCEPIECE
-  refuses("sentencepiece", [](ps::bytes_view) { (void)ps::sentencepiece::from_file("/no such file"); });
+  refuses("sentencepiece", [](ps::bytes_view) { (void)ps::spm::from_file("/no such file"); });
 #endif
 #ifdef CONSUMER_TFRECORD
   refuses("tfrecord", [](ps::bytes_view) { (void)ps::tfrecord("/no such file"); });

@@ -49,6 +49,12 @@
 #ifdef CONSUMER_HAS_GIF
 #include <penstock/penstock_gif.hpp>
 #endif
+#ifdef CONSUMER_HAS_PCRE2
+#include <penstock/penstock_pcre2.hpp>
+#endif
+#ifdef CONSUMER_HAS_SENTENCEPIECE
+#include <penstock/penstock_sentencepiece.hpp>
+#endif
 #ifdef CONSUMER_HAS_AVIF
 #include <penstock/penstock_avif.hpp>
 #endif

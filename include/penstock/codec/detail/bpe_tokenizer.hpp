@@ -124,6 +124,7 @@ struct bpe_tokenizer {
   std::size_t prefixes = 0;                ///< how many of them put a space before a piece
   added_tokens first, second;              ///< `second` is looked for in what `first` has left
   std::vector<std::uint32_t> front, back;  ///< around each text, if asked for
+  std::string not_around;                  ///< why it cannot be asked for
 };
 
 /// Words that a worker has seen, with their tokens: a table where a word has one place.

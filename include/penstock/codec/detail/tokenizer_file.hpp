@@ -120,7 +120,12 @@ class tokenizer_json {
     reader.pre_tokenizer(member(all, "pre_tokenizer"), "pre_tokenizer");
     if (!reader.byte_level_) refuse_feature("pre_tokenizer", "without ByteLevel");
     reader.added(member(all, "added_tokens"));
-    if (around) reader.post_processor(member(all, "post_processor"), "post_processor");
+    try {
+      reader.post_processor(member(all, "post_processor"), "post_processor");
+    } catch (const error& e) {
+      if (around) throw;
+      reader.made_.not_around = e.message();
+    }
     return std::move(reader.made_);
   }
 
@@ -401,8 +406,9 @@ class tokenizer_json {
       std::uint64_t rank = 0;
       const std::string_view digits = line.substr(std::min(space + 1, line.size()));
       for (const char digit : digits)
-        rank =
-            digit < '0' || digit > '9' || rank >= most_tokens ? most_tokens : 10 * rank + (digit - '0' + 0u);
+        rank = digit < '0' || digit > '9' || rank >= most_tokens
+                   ? most_tokens
+                   : 10 * rank + static_cast<std::uint64_t>(digit - '0');
       if (!from_base64(line.substr(0, space), bytes) || bytes.empty() || digits.empty() ||
           rank >= most_tokens)
         refuse("a line of ranks is not a token in base64 and its rank; is this a file of tiktoken?");
