@@ -63,7 +63,9 @@ enum class pattern_dialect { rust, onig };
         i += 4;
       } else if (next == 'v') {
         made.append("\\x{b}");
-      } else if (letter && std::string_view("dDpPrntfxAz").find(next) == std::string_view::npos) {
+      } else if ((letter && std::string_view("dDpPrntfxAz").find(next) == std::string_view::npos) ||
+                 (dialect == pattern_dialect::onig && (next == 'p' || next == 'P') &&
+                  !rest.substr(2).starts_with('{'))) {  // there \pL is the letters pL
         refuse(rest.substr(0, 2), i - 1);
       } else {
         // with the braces of p{L}
