@@ -431,7 +431,8 @@ TEST_CASE("codec/bpe: patterns that mean the same to PCRE2, and those that do no
 TEST_CASE("codec/bpe: a match without characters cuts the text, as in tokenizers") {
   using namespace bpe_test;
   const std::string before = R"("pre_tokenizer": {)";
-  const std::string after = R"json("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern":
+  const std::string after =
+      R"json("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern":
     {"Regex": "(?=(\\d{3})+(?!\\d))"}, "behavior": "Isolated", "invert": false},
     {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]}, "none": {)json";
   std::string json = byte_json(before, after);  // digits in threes from the right
@@ -439,8 +440,7 @@ TEST_CASE("codec/bpe: a match without characters cuts the text, as in tokenizers
   json.replace(json.find("\"vocab\": {"), 10, R"("vocab": {"12": 256, "23": 257, "123": 258, )");
   CHECK(ps::bpe::from_str(json).encode("1234123") == std::vector<std::uint32_t>{'1', 257, '4', 258});
   CHECK(ps::bpe::from_str(json).encode("123") == std::vector<std::uint32_t>{258});
-  CHECK(ps::bpe::from_str(json).encode("a123\xc3\xa9") ==
-        std::vector<std::uint32_t>{'a', 258, 0xc3, 0xa9});
+  CHECK(ps::bpe::from_str(json).encode("a123\xc3\xa9") == std::vector<std::uint32_t>{'a', 258, 0xc3, 0xa9});
 }
 
 TEST_CASE("codec/bpe: no token is put before a text that is empty") {
@@ -453,8 +453,8 @@ TEST_CASE("codec/bpe: no token is put before a text that is empty") {
 
 TEST_CASE("codec/bpe: an added token begins in the space that another one strips, as in tokenizers") {
   using namespace bpe_test;
-  const ps::bpe strips = ps::bpe::from_str(byte_json(
-      "\"added_tokens\": []", R"("added_tokens": [{"id": 256, "content": "<a>", "rstrip": true},
+  const ps::bpe strips = ps::bpe::from_str(
+      byte_json("\"added_tokens\": []", R"("added_tokens": [{"id": 256, "content": "<a>", "rstrip": true},
          {"id": 257, "content": "  "}, {"id": 258, "content": "<b>", "lstrip": true}])"));
   CHECK(strips.encode("<a>  x") == std::vector<std::uint32_t>{256, 257, 'x'});
   CHECK(strips.encode("<a> x") == std::vector<std::uint32_t>{256, 'x'});
