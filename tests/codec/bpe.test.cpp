@@ -289,10 +289,14 @@ TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sent
            {"\"added_tokens\": []",
             R"("added_tokens": [{"id": 256, "content": "<s>"}, {"id": 257, "content": "<s>"}])",
             "added_tokens[1] is there twice"},
+           {"\"post_processor\": null",
+            R"("post_processor": {"type": "BertProcessing", "sep": ["</s>", 256], "cls": ["<s>", 0]})",
+            "post_processor puts the id 256 around texts, which is no token's"},
            {"\"model\"", "\"no_model\"", "it has no \"model\""},
            {"\"added_tokens\": []", "\"added_tokens\": [", "not JSON"}}) {
     CAPTURE(to);
-    const auto error = caught([&] { static_cast<void>(ps::bpe::from_str(byte_json(from, to))); });
+    const auto error = caught(
+        [&] { static_cast<void>(ps::bpe::from_str(byte_json(from, to), {.add_special_tokens = true})); });
     CHECK(error.code == ps::errc::format);
     CHECK_THAT(error.line, contains(said));
   }
@@ -382,9 +386,15 @@ TEST_CASE("codec/bpe: patterns that mean the same to PCRE2, and those that do no
   CHECK(onig("^a$") == "(?m:^)a(?m:$)");
   CHECK(onig(R"([]^$(\]]\u00e4\v)") == R"([]^$(\]]\x{00e4}\x{b})");
   CHECK(rust("a{1,3}+") == "a{1,3}+");
+  CHECK(onig("(?i)b|c") == "(?i)b|c");
+  CHECK(rust("a{2}?(?i)\\pL") == "a{2}?(?i)\\pL");
   CHECK(onig(R"(\p{L}+[}]+)") == R"(\p{L}+[}]+)");
   for (const auto& [pattern, said] :
        std::vector<std::pair<std::string_view, std::string>>{{"a{1,3}+", "}+"},
+                                                             {"a{2}?", "}?"},
+                                                             {"\\pL+", "\\p"},
+                                                             {"a{,2}", "{,"},
+                                                             {"a(?i)b|c", "(?i)"},
                                                              {"\\w", "\\w"},
                                                              {"[\\S]", "\\S"},
                                                              {"\\b", "\\b"},
@@ -416,6 +426,39 @@ TEST_CASE("codec/bpe: patterns that mean the same to PCRE2, and those that do no
   const auto error = caught([&] { static_cast<void>(slow.find(many, 0, found, memory)); });
   CHECK(error.code == ps::errc::limit);
   CHECK_THAT(error.line, contains("the pattern takes too long on this text"));
+}
+
+TEST_CASE("codec/bpe: a match without characters cuts the text, as in tokenizers") {
+  using namespace bpe_test;
+  const std::string before = R"("pre_tokenizer": {)";
+  const std::string after =
+      R"json("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern":
+    {"Regex": "(?=(\\d{3})+(?!\\d))"}, "behavior": "Isolated", "invert": false},
+    {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]}, "none": {)json";
+  std::string json = byte_json(before, after);  // digits in threes from the right
+  json.replace(json.find("\"merges\": []"), 12, R"("merges": ["1 2", "2 3", "12 3"])");
+  json.replace(json.find("\"vocab\": {"), 10, R"("vocab": {"12": 256, "23": 257, "123": 258, )");
+  CHECK(ps::bpe::from_str(json).encode("1234123") == std::vector<std::uint32_t>{'1', 257, '4', 258});
+  CHECK(ps::bpe::from_str(json).encode("123") == std::vector<std::uint32_t>{258});
+  CHECK(ps::bpe::from_str(json).encode("a123\xc3\xa9") == std::vector<std::uint32_t>{'a', 258, 0xc3, 0xa9});
+}
+
+TEST_CASE("codec/bpe: no token is put before a text that is empty") {
+  using namespace bpe_test;
+  const ps::bpe spaced =
+      ps::bpe::from_str(byte_json("\"add_prefix_space\": false", "\"add_prefix_space\": true"));
+  CHECK(spaced.encode("a") == std::vector<std::uint32_t>{' ', 'a'});
+  CHECK(spaced.encode("").empty());
+}
+
+TEST_CASE("codec/bpe: an added token begins in the space that another one strips, as in tokenizers") {
+  using namespace bpe_test;
+  const ps::bpe strips = ps::bpe::from_str(
+      byte_json("\"added_tokens\": []", R"("added_tokens": [{"id": 256, "content": "<a>", "rstrip": true},
+         {"id": 257, "content": "  "}, {"id": 258, "content": "<b>", "lstrip": true}])"));
+  CHECK(strips.encode("<a>  x") == std::vector<std::uint32_t>{256, 257, 'x'});
+  CHECK(strips.encode("<a> x") == std::vector<std::uint32_t>{256, 'x'});
+  CHECK(strips.encode("<a>   <b>") == std::vector<std::uint32_t>{256, 257, 258});
 }
 
 TEST_CASE("codec/bpe: in a plan, by any number of workers") {

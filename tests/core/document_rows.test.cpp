@@ -88,10 +88,19 @@ TEST_CASE("core/document_rows: what was moved to has the list") {
   CHECK(second.cu_seqlens() == want);
   ps::window_documents third;
   CHECK(third.cu_seqlens() == ids{0});
-  CHECK(third.labels(windows).empty());
+  CHECK(third.documents().empty());
   third = ps::document_rows(windows, 9);
   CHECK(third.cu_seqlens() == want);
   CHECK(third.documents().size() == 6);
+}
+
+TEST_CASE("core/document_rows: labels of other tokens are refused") {
+  using namespace document_rows_test;
+  const ps::window_documents found = ps::document_rows(windows, 9);
+  const ps::tensor_view<const std::uint16_t> inputs(tokens.data(), ps::extents(3, 5));
+  const auto error = caught([&] { static_cast<void>(found.labels(inputs)); });
+  CHECK(error.code == ps::errc::argument);
+  CHECK_THAT(error.line, contains("windows of shape (3, 6), and these tokens have shape (3, 5)"));
 }
 
 TEST_CASE("core/document_rows: what are no windows is refused") {

@@ -271,4 +271,8 @@ TEST_CASE("sequence/mask_tokens: what is wrong with options and tokens is said")
                     Contains("mask_tokens: .mask_token = 300 does not fit into tokens of 8 bits"));
   called_operation many(ps::mask_tokens({.mask_token = 3, .vocabulary = 257}));
   CHECK_THROWS_WITH(many(std::vector<std::uint8_t>{1}), Contains("256 does not fit into tokens of 8 bits"));
+  called_operation labels(
+      ps::mask_tokens<"tokens", "labels", std::int32_t>({.rate = 1, .mask_token = 3, .vocabulary = 100}));
+  CHECK_THROWS_WITH(labels(std::vector<std::uint32_t>{4'294'967'196}),  // -100 in 32 bits
+                    Contains(".label = 4294967196 does not fit into tokens of 32 bits"));
 }

@@ -99,6 +99,8 @@ class bpe_as {
   }
   /// Reads a file of tiktoken, of which the pattern and the special tokens are no part:
   /// `bpe::from_tiktoken("cl100k_base.tiktoken", token_patterns::cl100k, {{"<|endoftext|>", 100257}})`.
+  /// What the pattern does not match, which is nothing with those of `token_patterns`, are words too;
+  /// tiktoken leaves it out.
   [[nodiscard]] static bpe_as from_tiktoken(const std::string& path, std::string_view pattern,
                                             const std::vector<special_token>& special = {},
                                             const bpe_options& options = {}) {

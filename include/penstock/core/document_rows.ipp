@@ -15,6 +15,11 @@ PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64
                 {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
 }
 
+PENSTOCK_INLINE void window_documents::refuse_labels(const extents& shape) const {
+  throw error(errc::argument, {"document_rows: labels are made of the windows of shape ", to_string(windows_),
+                               ", and these tokens have shape ", to_string(shape)});
+}
+
 PENSTOCK_INLINE window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
                                                   std::uint64_t targets) {
   const std::size_t span = ids.rank() == 2 ? detail::to_size(ids.shape()[1]) : 0;

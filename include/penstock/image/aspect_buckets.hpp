@@ -136,7 +136,8 @@ inline void aspect_buckets::set(std::vector<image_size> sizes) {
   sizes.erase(std::unique(sizes.begin(), sizes.end(), same_shape), sizes.end());
   if (sizes.empty() || sizes.size() > 255)
     throw error(errc::argument, {"aspect_buckets has 1 to 255 sizes, not ", sizes.size(),
-                                 sizes.empty() ? "; give it a larger area or a smaller step" : ""})
+                                 sizes.empty() ? "; give it a larger area or a smaller step"
+                                               : "; give it fewer, or a larger step"})
         .in_stage("aspect_buckets");
   sizes_ = std::move(sizes);
   for (std::size_t i = 1; i < sizes_.size(); ++i)

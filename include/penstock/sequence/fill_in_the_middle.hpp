@@ -61,8 +61,8 @@ class fill_in_the_middle_operation {
     const marks<T> with = {token<T>(options_.prefix_token, "prefix_token"),
                            token<T>(options_.middle_token, "middle_token"),
                            token<T>(options_.suffix_token, "suffix_token")};
-    const bool splits = options_.document_end >= 0 && std::in_range<T>(options_.document_end);
-    const T end = splits ? static_cast<T>(options_.document_end) : T{};
+    const bool splits = options_.document_end >= 0;
+    const T end = splits ? token<T>(options_.document_end, "document_end") : T{};
     const auto documents =
         1 + (splits ? static_cast<std::size_t>(std::count(all.begin(), all.end(), end)) : 0);
     const std::span<T> room = detail::token_room<T>(c.scratch.tokens, all.size() + 3 * documents);

@@ -179,7 +179,7 @@ class mask_tokens_operation {
     if (std::find(options_.special.begin(), options_.special.end(), std::int64_t{token}) !=
         options_.special.end())
       return;
-    label = static_cast<Label>(token);
+    label = detail::token_as<Label>(token, "mask_tokens", "label");
     const std::uint64_t share = fate & 0xffffffffu;
     if (share < masked_below_)
       token = mask;

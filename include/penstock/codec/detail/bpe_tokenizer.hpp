@@ -225,6 +225,7 @@ class bpe_worker {
   /// Takes added tokens out of a text; what is between them goes to `use`.
   template <class Use>
   void parts(const added_tokens& added, std::string_view text, special_tokens special, const Use& use) {
+    if (text.empty()) return;  // even if each piece gets a space before it
     if (added.empty()) return use(text);
     std::size_t done = 0, at = 0;
     while (const added_token* const one = added.find(text, at)) {
@@ -238,7 +239,7 @@ class bpe_worker {
       if (done < begin) use(text.substr(done, begin - done));
       *end_++ = one->id;
       done = behind + (one->strips_right ? leading_space(text.substr(behind)) : 0);
-      at = std::max(done, behind);
+      at = behind;  // so a token may begin in the space that this one strips, as in `tokenizers`
     }
     if (done < text.size()) use(text.substr(done));
   }
@@ -274,8 +275,10 @@ class bpe_worker {
     std::size_t done = 0, at = 0;
     token_pattern::match found;
     while (at < piece.size() && how.pattern.find(piece, at, found, matches_)) {
-      if (found.begin >= found.end) {  // empty: no word
-        at = std::max(found.end, at) + 1;
+      if (how.keep_gaps && done < found.begin) next(done, found.begin);
+      if (found.begin == found.end) {  // no word, but a cut, as (?=[A-Z]) makes them
+        done = found.begin;
+        at = found.end + 1;
         while (at < piece.size() && (static_cast<unsigned char>(piece[at]) & 0xc0) == 0x80) ++at;
         continue;
       }
@@ -285,7 +288,6 @@ class bpe_worker {
                more.begin == found.end && more.end > more.begin)
           found.end = more.end;
       }
-      if (how.keep_gaps && done < found.begin) next(done, found.begin);
       if (how.keep_matches) next(found.begin, found.end);
       done = at = found.end;
     }

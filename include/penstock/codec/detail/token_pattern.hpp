@@ -37,6 +37,12 @@ enum class pattern_dialect { rust, onig };
                                "write what is meant, as in [\\p{L}\\p{N}_] for \\w"})
         .at_offset(at);
   };
+  // In Oniguruma {1,2}+ is not possessive, {2}? is not lazy, {,2} begins at 0, and (?i) has the rest of the
+  // pattern as its group.
+  const auto differs = [](std::string_view rest, bool first) {
+    return rest.starts_with("}+") || rest.starts_with("}?") || rest.starts_with("{,") ||
+           (rest.starts_with("(?i)") && !first);
+  };
   std::string made;
   bool in_class = false;
   std::size_t class_begin = 0;  // where the first member of a class is
@@ -57,7 +63,9 @@ enum class pattern_dialect { rust, onig };
         i += 4;
       } else if (next == 'v') {
         made.append("\\x{b}");
-      } else if (letter && std::string_view("dDpPrntfxAz").find(next) == std::string_view::npos) {
+      } else if ((letter && std::string_view("dDpPrntfxAz").find(next) == std::string_view::npos) ||
+                 (dialect == pattern_dialect::onig && (next == 'p' || next == 'P') &&
+                  !rest.substr(2).starts_with('{'))) {  // there \pL is the letters pL
         refuse(rest.substr(0, 2), i - 1);
       } else {
         // with the braces of p{L}
@@ -79,8 +87,8 @@ enum class pattern_dialect { rust, onig };
       made += dialect == pattern_dialect::rust ? "\\A" : "(?m:^)";
     } else if (c == '$') {
       made += dialect == pattern_dialect::rust ? "\\z" : "(?m:$)";
-    } else if (rest.starts_with("}+") && dialect == pattern_dialect::onig) {
-      refuse("}+", i);
+    } else if (dialect == pattern_dialect::onig && differs(rest, i == 0)) {
+      refuse(rest.substr(0, c == '(' ? 4 : 2), i);
     } else if (c == '(' && rest.size() > 1 && (rest[1] == '?' || rest[1] == '*')) {
       bool known = false;
       for (const std::string_view one : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)", "(?i:"})

@@ -166,6 +166,13 @@ class tokenizer_json {
     return value.get<std::uint32_t>();
   }
 
+  [[nodiscard]] std::uint32_t known_id(const json_value& value, std::string_view place) const {
+    const std::uint32_t number = id(value, place);
+    if (!made_.model.texts.has(number))
+      refuse_tokenizer(place, text({"puts the id ", number, " around texts, which is no token's"}));
+    return number;
+  }
+
   static void normalizer(const json_value& value) {
     if (value.is_null()) return;
     const std::string type = type_of(value, "normalizer");
@@ -287,7 +294,7 @@ class tokenizer_json {
       for (const char* const name : {"cls", "sep"}) {
         const json_value& pair = list(member(value, name), place);
         if (pair.size() != 2) refuse_tokenizer(place, "has what is not a token and its id");
-        (name[0] == 'c' ? made_.front : made_.back).push_back(id(pair[1], place));
+        (name[0] == 'c' ? made_.front : made_.back).push_back(known_id(pair[1], place));
       }
     } else if (type == "TemplateProcessing") {
       bool behind = false;
@@ -296,7 +303,7 @@ class tokenizer_json {
           const std::string& name = words(member(special, "id"), place + ".single");
           const json_value& meant = member(member(value, "special_tokens"), name.c_str());
           for (const json_value& number : list(member(meant, "ids"), place + ".special_tokens"))
-            (behind ? made_.back : made_.front).push_back(id(number, place + ".special_tokens"));
+            (behind ? made_.back : made_.front).push_back(known_id(number, place + ".special_tokens"));
         } else if (!std::exchange(behind, true)) {
           continue;
         } else {
