@@ -28,7 +28,7 @@ class window_documents : public packed_rows {
   /// `ends(row, i)`: whether token i of a row is the last one of a document; asked for i from 0 to the row's
   /// last input.
   template <class Ends>
-  window_documents(const extents& windows, std::uint64_t targets, const Ends& ends) {
+  window_documents(const extents& windows, std::uint64_t targets, const Ends& ends) : windows_(windows) {
     check(windows, targets);
     const std::size_t rows = detail::to_size(windows[0]), span = detail::to_size(windows[1]);
     const std::size_t length = span - detail::to_size(targets);
@@ -50,10 +50,11 @@ class window_documents : public packed_rows {
 
   /// What a model is to predict in each place: the next token of the same document, and `ignored` at a
   /// document's last token, where the next one begins: -100 is what PyTorch's cross_entropy ignores. `tokens`
-  /// are the windows with their targets.
+  /// are the windows with their targets. Throws `errc::argument` for tokens of another shape.
   template <class T>
   [[nodiscard]] std::vector<std::int64_t> labels(const tensor_view<T>& tokens,
                                                  std::int64_t ignored = -100) const {
+    if (row_count() != 0 && tokens.shape() != windows_) refuse(tokens.shape());
     std::vector<std::int64_t> all(row_count() * capacity(), ignored);
     const std::size_t span = row_count() == 0 ? 0 : tokens.size() / row_count();
     for (const packed_document& d : documents()) {
@@ -68,7 +69,9 @@ class window_documents : public packed_rows {
  private:
   /// Throws `errc::argument` unless these are windows with so many targets, whose places 32 bits can count.
   static void check(const extents& windows, std::uint64_t targets);
+  [[noreturn, gnu::cold]] void refuse(const extents& tokens) const;
 
+  extents windows_;
   std::vector<packed_document> list_;
   std::vector<bool> goes_on_;  // by row: whether its last document has a token after the inputs
 };

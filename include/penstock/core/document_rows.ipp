@@ -15,6 +15,11 @@ PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64
                 {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
 }
 
+PENSTOCK_INLINE void window_documents::refuse(const extents& tokens) const {
+  throw error(errc::argument, {"labels: the documents are those of windows of shape ", to_string(windows_),
+                               ", not ", to_string(tokens), "; give it the same tokens"});
+}
+
 PENSTOCK_INLINE window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
                                                   std::uint64_t targets) {
   const std::size_t span = ids.rank() == 2 ? detail::to_size(ids.shape()[1]) : 0;

@@ -68,9 +68,6 @@ inline constexpr bool is_sequence = [] {
     return std::is_arithmetic_v<typename stored<value>::type> &&
            (value_rank<value> == 1 || value_rank<value> == -1);
 }();
-template <class V>
-inline constexpr bool is_sequence_of_bytes =
-    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
 
 template <class Stage>
 concept row_stage = part_of_kind<Stage, row_tag>;
@@ -114,7 +111,8 @@ struct pack_stage {
     all += detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
                          to_string(options.overlong)});
     if (options.align != 1) all += detail::text({", aligned to ", options.align});
-    if (options.max_samples != 0) all += detail::text({", at most ", options.max_samples, " samples in a row"});
+    if (options.max_samples != 0)
+      all += detail::text({", at most ", options.max_samples, " samples in a row"});
     return all + ")";
   }
   void fingerprint(auto& h) const {
