@@ -111,3 +111,14 @@ TEST_CASE("the places of a sample that is missing are padding") {
   column.release();
   CHECK(account.bytes == 0);
 }
+
+TEST_CASE("rows of more bytes than 64 bits count are refused") {
+  ps::packed_step rows;
+  rows.rows = std::uint64_t{1} << 32;
+  rows.capacity = std::uint64_t{1} << 30;
+  ps::host::session session;
+  ps::memory_account account;
+  ps::packed_column<std::int32_t> column(session, account);
+  column.place(rows);
+  CHECK_THROWS_AS(column.begin(0), std::bad_alloc);
+}

@@ -48,8 +48,8 @@ class packed_column : public shapeless_column {
       if (static_cast<std::int64_t>(static_cast<T>(rows_->pad)) != rows_->pad)
         detail::refuse_pad(rows_->pad, 8 * sizeof(T));
     const packed_rows view = rows_->view();
-    const std::size_t places = view.row_count() * view.capacity();  // below 2^63
-    memory_.reserve(places >> 60 != 0 ? ~std::size_t{0} : places * sizeof(T));
+    const std::size_t places = view.row_count() * view.capacity();                   // below 2^63
+    memory_.reserve(places >> 59 != 0 ? std::size_t{1} << 62 : places * sizeof(T));  // none has so much
     const std::size_t runs = rows_->slices == 1 ? 0 : 2 * rows_->documents.size();
     if (runs > room_for_next_) {
       next_ = detail::fixed_array<T>(runs);
