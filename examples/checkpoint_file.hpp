@@ -23,8 +23,7 @@ class checkpoint_file {
     file << to_string(where) << '\n';
     model.save(file);
     file.close();
-    if (!file || file.peek() != std::ifstream::traits_type::eof())
-      throw std::runtime_error("cannot write " + beside.string());
+    if (!file) throw std::runtime_error("cannot write " + beside.string());
     std::filesystem::rename(beside, path_);
   }
   /// Nothing if there is no file.
@@ -35,7 +34,8 @@ class checkpoint_file {
     std::string state;
     std::getline(file, state);
     model.load(file);
-    if (!file) throw std::runtime_error(path_.string() + " is not a checkpoint of this model; delete it");
+    if (!file || file.peek() != std::ifstream::traits_type::eof())
+      throw std::runtime_error(path_.string() + " is not a checkpoint of this model; delete it");
     return penstock::state_from_string(state);
   }
 

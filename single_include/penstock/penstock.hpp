@@ -9961,7 +9961,7 @@ class window_documents : public packed_rows {
   /// `ends(row, i)`: whether token i of a row is the last one of a document; asked for i from 0 to the row's
   /// last input.
   template <class Ends>
-  window_documents(const extents& windows, std::uint64_t targets, const Ends& ends) {
+  window_documents(const extents& windows, std::uint64_t targets, const Ends& ends) : windows_(windows) {
     check(windows, targets);
     const std::size_t rows = detail::to_size(windows[0]), span = detail::to_size(windows[1]);
     const std::size_t length = span - detail::to_size(targets);
@@ -9983,10 +9983,11 @@ class window_documents : public packed_rows {
 
   /// What a model is to predict in each place: the next token of the same document, and `ignored` at a
   /// document's last token, where the next one begins: -100 is what PyTorch's cross_entropy ignores. `tokens`
-  /// are the windows with their targets.
+  /// are the windows with their targets. Throws `errc::argument` if they have another shape.
   template <class T>
   [[nodiscard]] std::vector<std::int64_t> labels(const tensor_view<T>& tokens,
                                                  std::int64_t ignored = -100) const {
+    if (!(tokens.shape() == windows_)) refuse_labels(tokens.shape());
     std::vector<std::int64_t> all(row_count() * capacity(), ignored);
     const std::size_t span = row_count() == 0 ? 0 : tokens.size() / row_count();
     for (const packed_document& d : documents()) {
@@ -10001,7 +10002,9 @@ class window_documents : public packed_rows {
  private:
   /// Throws `errc::argument` unless these are windows with so many targets, whose places 32 bits can count.
   static void check(const extents& windows, std::uint64_t targets);
+  [[noreturn, gnu::cold]] void refuse_labels(const extents& shape) const;
 
+  extents windows_;
   std::vector<packed_document> list_;
   std::vector<bool> goes_on_;  // by row: whether its last document has a token after the inputs
 };
@@ -10053,6 +10056,11 @@ PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64
   if (windows[1] > most || windows[0] > most / windows[1])
     throw error(errc::argument,
                 {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
+}
+
+PENSTOCK_INLINE void window_documents::refuse_labels(const extents& shape) const {
+  throw error(errc::argument, {"document_rows: labels are made of the windows of shape ", to_string(windows_),
+                               ", and these tokens have shape ", to_string(shape)});
 }
 
 PENSTOCK_INLINE window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
@@ -18551,7 +18559,8 @@ inline void aspect_buckets::set(std::vector<image_size> sizes) {
   sizes.erase(std::unique(sizes.begin(), sizes.end(), same_shape), sizes.end());
   if (sizes.empty() || sizes.size() > 255)
     throw error(errc::argument, {"aspect_buckets has 1 to 255 sizes, not ", sizes.size(),
-                                 sizes.empty() ? "; give it a larger area or a smaller step" : ""})
+                                 sizes.empty() ? "; give it a larger area or a smaller step"
+                                               : "; give it fewer, or a larger step"})
         .in_stage("aspect_buckets");
   sizes_ = std::move(sizes);
   for (std::size_t i = 1; i < sizes_.size(); ++i)
@@ -23372,9 +23381,10 @@ void visit_consumed(plan_view plan, const state& where, auto& found) {
 /// together, in ascending order within each source epoch: the data that went into the model.
 ///
 /// Reads no sample; works for the plans that `prove` accepts. Includes bad samples that were skipped, but
-/// not the samples that stood in for replaced ones. Uses one bit of memory per sample for each source epoch
-/// within an epoch of the plan, and 8 bytes per position after `shuffle_buffer`. Throws
-/// `error(errc::state)` if the state does not belong to this plan; the plan may omit random stages.
+/// not the samples that stood in for replaced ones. A sample that `pack` split counts once a piece was
+/// delivered. Uses one bit of memory per sample for each source epoch within an epoch of the plan, and 8
+/// bytes per position after `shuffle_buffer`. Throws `error(errc::state)` if the state does not belong to
+/// this plan; the plan may omit random stages.
 template <class Source, class... Stages, class Found>
 void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
   using plan_type = plan<Source, Stages...>;
@@ -25040,8 +25050,8 @@ PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& 
 }
 
 PENSTOCK_INLINE void refuse_pad(std::int64_t pad, std::size_t bits) {
-  throw error(errc::argument, {".pad = ", pad, " is no value of tokens of ", bits,
-                               " bits; give pack one that they can have"})
+  throw error(errc::argument,
+              {".pad = ", pad, " is no value of tokens of ", bits, " bits; give pack one that they can have"})
       .in_stage("pack");
 }
 
@@ -25950,9 +25960,10 @@ template <fixed_string Tokens, fixed_string... Loss, any_batch B>
 [[nodiscard]] std::vector<std::int64_t> labels(const B& b) {
   static_assert(sizeof...(Loss) <= 1,
                 "penstock: labels takes the tokens and one field that says where loss counts");
-  constexpr bool packed = requires { b.packing(); };
+  constexpr bool packed = requires { get<Tokens>(b).labels(get<Loss>(b)...); };
   static_assert(packed,
-                "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch");
+                "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch, "
+                "or pack<\"tokens\", \"loss\">(length, 4096) if a field says where loss counts");
   if constexpr (packed)
     return get<Tokens>(b).labels(get<Loss>(b)...);
   else
@@ -32491,13 +32502,18 @@ struct packed_window {
   std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
 
   [[nodiscard]] std::size_t rows() const noexcept { return ends.empty() ? 0 : ends.size() - 1; }
-  /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch.
+  /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch. If rows are
+  /// sliced, the rest of `row_length` places belongs to the last one: kernels cut a row's end with its last
+  /// document, since `cu_seqlens_padded` does not tell them apart.
   template <class F>
-  void each_document(std::size_t row, std::uint32_t number, std::uint64_t align, const F& f) const {
+  void each_document(std::size_t row, std::uint32_t number, const packed_facts& facts,
+                     std::uint64_t row_length, const F& f) const {
     std::uint32_t begin = 0;
     for (std::size_t i = ends[row]; i < ends[row + 1]; ++i) {
       const packed_piece& piece = pieces[i];
-      const std::uint32_t places = padded_length(piece.length, align);
+      const bool to_the_end = facts.slices != 1 && i + 1 == ends[row + 1];
+      const std::uint32_t places = to_the_end ? static_cast<std::uint32_t>(row_length) - begin
+                                              : padded_length(piece.length, facts.options.align);
       f(piece, packed_document{number, begin, piece.length, places, piece.first, lengths[piece.place]});
       begin += places;
     }
@@ -32883,7 +32899,7 @@ class sample_window {
     if (out.packed.rows == rows_there_)
       reserve_rows(out, std::min(rows_wanted_, std::max<std::uint64_t>(16, 2 * rows_there_)));
     const auto number = static_cast<std::uint32_t>(out.packed.rows++);
-    rows_.each_document(row, number, facts_.options.align,
+    rows_.each_document(row, number, facts_, capacity(),
                         [&](const packed_piece& piece, const packed_document& document) {
                           const std::size_t slot = out.packed.documents.size();
                           if (slot == room_there) {
@@ -44593,28 +44609,25 @@ class packed_epoch::row_reader {
       number_ = table.window_of(row);
       window_ = of_.window(number_);
     }
-    const std::size_t in_it = to_size(row - table.marks[number_].rows);
-    first_ = window_->ends[in_it];
-    count_ = window_->ends[in_it + 1] - first_;
+    row_ = to_size(row - table.marks[number_].rows);
   }
-  [[nodiscard]] std::span<const packed_piece> pieces() const noexcept {
-    return {window_->pieces.data() + first_, count_};
-  }
-  [[nodiscard]] std::uint64_t position_of(const packed_piece& one) const noexcept {
-    return of_.windows_->first_of(number_) + one.place;
-  }
-  [[nodiscard]] std::uint64_t length_of(const packed_piece& one) const noexcept {
-    return window_->lengths[one.place];
+  /// Calls `f(position, document)` for each piece of the row, which becomes row `number` of a batch.
+  void each_document(std::uint32_t number, std::uint64_t row_length, const auto& f) const {
+    const std::uint64_t first = of_.windows_->first_of(number_);
+    window_->each_document(
+        row_, number, of_.windows_->facts(), row_length,
+        [&](const packed_piece& one, const packed_document& document) { f(first + one.place, document); });
   }
   [[nodiscard]] std::uint64_t work() const noexcept {
     std::uint64_t sum = 0;
-    for (const packed_piece& one : pieces()) sum = work_weights::plus(sum, of_.dealt_by_->of(one.length));
+    for (std::size_t i = window_->ends[row_]; i < window_->ends[row_ + 1]; ++i)
+      sum = work_weights::plus(sum, of_.dealt_by_->of(window_->pieces[i].length));
     return sum;
   }
 
  private:
   const packed_epoch& of_;
-  std::size_t number_ = 0, first_ = 0, count_ = 0;
+  std::size_t number_ = 0, row_ = 0;
   std::shared_ptr<const packed_window> window_;
 };
 
@@ -44679,28 +44692,14 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   // The same on all ranks, also where it changes within the step.
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
-  const std::uint64_t align = windows_->facts().options.align;
   row_reader row(*this);
-  std::size_t samples = 0;
-  for (const std::uint64_t one : rows) {
-    row.go_to(one);
-    samples += row.pieces().size();
-  }
-  made->positions.reserve(samples);
-  made->rows.documents.reserve(samples);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     row.go_to(rows[r]);
-    std::uint32_t begin = 0;
-    for (const packed_piece& one : row.pieces()) {
-      const std::uint32_t places = padded_length(one.length, align);
-      made->positions.push_back(row.position_of(one));
-      made->rows.documents.push_back(
-          {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
-      begin += places;
-    }
-    // Kernels cut the end of a row with its last document: `cu_seqlens_padded` does not tell them apart.
-    if (windows_->facts().slices != 1)
-      made->rows.documents.back().padded += static_cast<std::uint32_t>(made->rows.capacity) - begin;
+    row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
+                      [&](std::uint64_t at, const packed_document& document) {
+                        made->positions.push_back(at);
+                        made->rows.documents.push_back(document);
+                      });
   }
   return made;
 }
@@ -46560,7 +46559,8 @@ class batch_columns {
   batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
       : views_(views), facts_(&facts) {}
 
-  /// Slots of this rank's batch, padding included.
+  /// Slots of this rank's batch, padding included. After `pack`, the samples and pieces of samples in all
+  /// rows.
   [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
   /// Slots that hold a sample.
   [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
@@ -47600,8 +47600,8 @@ class fill_in_the_middle_operation {
     const marks<T> with = {token<T>(options_.prefix_token, "prefix_token"),
                            token<T>(options_.middle_token, "middle_token"),
                            token<T>(options_.suffix_token, "suffix_token")};
-    const bool splits = options_.document_end >= 0 && std::in_range<T>(options_.document_end);
-    const T end = splits ? static_cast<T>(options_.document_end) : T{};
+    const bool splits = options_.document_end >= 0;
+    const T end = splits ? token<T>(options_.document_end, "document_end") : T{};
     const auto documents =
         1 + (splits ? static_cast<std::size_t>(std::count(all.begin(), all.end(), end)) : 0);
     const std::span<T> room = detail::token_room<T>(c.scratch.tokens, all.size() + 3 * documents);
@@ -48290,7 +48290,7 @@ class mask_tokens_operation {
     if (std::find(options_.special.begin(), options_.special.end(), std::int64_t{token}) !=
         options_.special.end())
       return;
-    label = static_cast<Label>(token);
+    label = detail::token_as<Label>(token, "mask_tokens", "label");
     const std::uint64_t share = fate & 0xffffffffu;
     if (share < masked_below_)
       token = mask;
@@ -72262,9 +72262,6 @@ inline constexpr bool is_sequence = [] {
     return std::is_arithmetic_v<typename stored<value>::type> &&
            (value_rank<value> == 1 || value_rank<value> == -1);
 }();
-template <class V>
-inline constexpr bool is_sequence_of_bytes =
-    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
 
 /// What both forms of `pack` know of the fields that they name.
 template <class... Names>
@@ -72402,11 +72399,13 @@ struct pack_stage : detail::packing_fields<Names...> {
   [[nodiscard]] std::string describe() const {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
-    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
+    all +=
+        capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
     all += detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
                          to_string(options.overlong)});
     if (options.align != 1) all += detail::text({", aligned to ", options.align});
-    if (options.max_samples != 0) all += detail::text({", at most ", options.max_samples, " samples in a row"});
+    if (options.max_samples != 0)
+      all += detail::text({", at most ", options.max_samples, " samples in a row"});
     return all + ")";
   }
   void fingerprint(auto& h) const {

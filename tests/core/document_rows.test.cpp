@@ -118,6 +118,8 @@ TEST_CASE("core/document_rows: what are no windows is refused") {
   CHECK_THAT(refusal(ps::extents(3, 6), 65536, 1), contains("no token 65536 in 16 bits"));
   CHECK_THAT(refusal(ps::extents(3, 6), -1, 1), contains("no token -1"));
   CHECK_THAT(refusal(ps::extents(1, std::uint64_t{1} << 31), 9, 1), contains("2^31 - 1"));
+  const auto found =
+      ps::document_rows(ps::tensor_view<const std::uint16_t>(tokens.data(), ps::extents(3, 6)), 9);
   CHECK(caught([] {
           static_cast<void>(ps::document_rows_of({numbers.data(), ps::extents(18)}));
         }).code == ps::errc::argument);

@@ -52,12 +52,22 @@ TEST_CASE("order/window_packer: the rows of a key are those of another in anothe
 
 TEST_CASE("order/window_packer: documents stand one behind the other, each aligned") {
   const ps::packed_window window = packed({5, 3, 8, 1}, 16, {.how = ps::packing::in_order, .align = 4});
-  std::vector<ps::packed_document> all;
-  for (std::size_t r = 0; r < window.rows(); ++r)
-    window.each_document(r, static_cast<std::uint32_t>(10 + r), 4,
-                         [&](const ps::packed_piece&, const ps::packed_document& d) { all.push_back(d); });
-  CHECK(all == std::vector<ps::packed_document>{
-                   {10, 0, 5, 8, 0, 5}, {10, 8, 3, 4, 0, 3}, {11, 0, 8, 8, 0, 8}, {11, 8, 1, 4, 0, 1}});
+  const auto all_of = [&](const ps::packed_facts& facts) {
+    std::vector<ps::packed_document> all;
+    for (std::size_t r = 0; r < window.rows(); ++r)
+      window.each_document(r, static_cast<std::uint32_t>(10 + r), facts, 16,
+                           [&](const ps::packed_piece&, const ps::packed_document& d) { all.push_back(d); });
+    return all;
+  };
+  ps::packed_facts facts{16, {.align = 4}, {}, {}};
+  CHECK(all_of(facts) ==
+        std::vector<ps::packed_document>{
+            {10, 0, 5, 8, 0, 5}, {10, 8, 3, 4, 0, 3}, {11, 0, 8, 8, 0, 8}, {11, 8, 1, 4, 0, 1}});
+  // The end of a row that is sliced is its last document's.
+  facts.slices = 2;
+  CHECK(all_of(facts) ==
+        std::vector<ps::packed_document>{
+            {10, 0, 5, 8, 0, 5}, {10, 8, 3, 8, 0, 3}, {11, 0, 8, 8, 0, 8}, {11, 8, 1, 8, 0, 1}});
 }
 
 TEST_CASE("order/window_packer: long samples") {

@@ -66,8 +66,7 @@ TEST_CASE("slices are what a kernel cuts from the offsets of whole rows") {
         const std::uint32_t chunk = static_cast<std::uint32_t>(starts[i + 1] - starts[i]) / (2 * size);
         for (const std::uint32_t which : {rank, 2 * size - 1 - rank})
           for (std::uint32_t k = 0; k < chunk; ++k)
-            expected.push_back(
-                whole[step].tokens[static_cast<std::uint32_t>(starts[i]) + which * chunk + k]);
+            expected.push_back(whole[step].tokens[static_cast<std::uint32_t>(starts[i]) + which * chunk + k]);
       }
       CHECK(tokens(view.flat().begin(), view.flat().end()) == expected);
       ++step;

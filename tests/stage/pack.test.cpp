@@ -222,10 +222,12 @@ TEST_CASE("lengths that are not those of samples are an error") {
 }
 
 TEST_CASE("what pack does is described") {
-  const auto plan = texts(30) | ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3}) | ps::batch(2);
+  const auto plan =
+      texts(30) | ps::pack<"tokens">(&length_of, 64, {.align = 8, .max_samples = 3}) | ps::batch(2);
   const std::string text = ps::describe(plan);
-  CHECK_THAT(text, Catch::Contains("pack(rows of 64, best_fit in windows of 10000, overlong refuse, aligned to 8, "
-                                   "at most 3 samples in a row)"));
+  CHECK_THAT(text,
+             Catch::Contains("pack(rows of 64, best_fit in windows of 10000, overlong refuse, aligned to 8, "
+                             "at most 3 samples in a row)"));
   CHECK_THAT(text, Catch::Contains("field tokens: written into its row\n"));
   CHECK_THAT(text, Catch::Contains("field label: written straight into the batch\n"));
 }
@@ -303,7 +305,8 @@ TEST_CASE("a run of rows that grow resumes where steps have as many rows") {
   CHECK_THROWS_WITH((base | packed | ps::batch(4)).open(run.state()), Catch::Contains("samples"));
   CHECK_THROWS_WITH((base | ps::shard(1, 2) | packed | ps::batch(2)).open(run.state()),
                     Catch::Contains("samples"));
-  CHECK(ps::prove(base | packed | ps::batch(4), std::vector<ps::topology>{{1, 1}, {1, 2}}).violations.empty());
+  CHECK(
+      ps::prove(base | packed | ps::batch(4), std::vector<ps::topology>{{1, 1}, {1, 2}}).violations.empty());
 }
 
 TEST_CASE("map_batch sees rows, also where all of them are padding") {

@@ -112,9 +112,10 @@ void visit_consumed(plan_view plan, const state& where, auto& found) {
 /// together, in ascending order within each source epoch: the data that went into the model.
 ///
 /// Reads no sample; works for the plans that `prove` accepts. Includes bad samples that were skipped, but
-/// not the samples that stood in for replaced ones. Uses one bit of memory per sample for each source epoch
-/// within an epoch of the plan, and 8 bytes per position after `shuffle_buffer`. Throws
-/// `error(errc::state)` if the state does not belong to this plan; the plan may omit random stages.
+/// not the samples that stood in for replaced ones. A sample that `pack` split counts once a piece was
+/// delivered. Uses one bit of memory per sample for each source epoch within an epoch of the plan, and 8
+/// bytes per position after `shuffle_buffer`. Throws `error(errc::state)` if the state does not belong to
+/// this plan; the plan may omit random stages.
 template <class Source, class... Stages, class Found>
 void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
   using plan_type = plan<Source, Stages...>;

@@ -37,13 +37,18 @@ struct packed_window {
   std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
 
   [[nodiscard]] std::size_t rows() const noexcept { return ends.empty() ? 0 : ends.size() - 1; }
-  /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch.
+  /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch. If rows are
+  /// sliced, the rest of `row_length` places belongs to the last one: kernels cut a row's end with its last
+  /// document, since `cu_seqlens_padded` does not tell them apart.
   template <class F>
-  void each_document(std::size_t row, std::uint32_t number, std::uint64_t align, const F& f) const {
+  void each_document(std::size_t row, std::uint32_t number, const packed_facts& facts,
+                     std::uint64_t row_length, const F& f) const {
     std::uint32_t begin = 0;
     for (std::size_t i = ends[row]; i < ends[row + 1]; ++i) {
       const packed_piece& piece = pieces[i];
-      const std::uint32_t places = padded_length(piece.length, align);
+      const bool to_the_end = facts.slices != 1 && i + 1 == ends[row + 1];
+      const std::uint32_t places = to_the_end ? static_cast<std::uint32_t>(row_length) - begin
+                                              : padded_length(piece.length, facts.options.align);
       f(piece, packed_document{number, begin, piece.length, places, piece.first, lengths[piece.place]});
       begin += places;
     }

@@ -60,7 +60,8 @@ class batch_columns {
   batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
       : views_(views), facts_(&facts) {}
 
-  /// Slots of this rank's batch, padding included.
+  /// Slots of this rank's batch, padding included. After `pack`, the samples and pieces of samples in all
+  /// rows.
   [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
   /// Slots that hold a sample.
   [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }

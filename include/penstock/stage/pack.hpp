@@ -41,11 +41,13 @@ struct pack_stage : detail::packing_fields<Names...> {
   [[nodiscard]] std::string describe() const {
     const std::string lengths = length.describe();
     std::string all = detail::text({"pack(", lengths, lengths.empty() ? "" : ", "});
-    all += capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
+    all +=
+        capacity.changes() ? std::string("rows that change") : detail::text({"rows of ", capacity.fixed()});
     all += detail::text({", ", to_string(options.how), " in windows of ", options.window, ", overlong ",
                          to_string(options.overlong)});
     if (options.align != 1) all += detail::text({", aligned to ", options.align});
-    if (options.max_samples != 0) all += detail::text({", at most ", options.max_samples, " samples in a row"});
+    if (options.max_samples != 0)
+      all += detail::text({", at most ", options.max_samples, " samples in a row"});
     return all + ")";
   }
   void fingerprint(auto& h) const {

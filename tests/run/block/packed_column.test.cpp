@@ -15,7 +15,8 @@ namespace ps = penstock;
 namespace {
 
 /// A sequence that can only write itself.
-struct unfinished {
+struct only_writes {
+  using unfinished = void;
   using value_type = std::int32_t;
   std::int32_t first = 0;
   std::uint64_t length = 0;
@@ -25,7 +26,7 @@ struct unfinished {
     for (std::uint64_t i = 0; i < length; ++i) into.data()[i] = first + static_cast<std::int32_t>(i);
   }
 };
-static_assert(ps::array_expression<unfinished>);
+static_assert(ps::array_expression<only_writes>);
 
 const std::string somewhere = "lengths.penstock-values";
 
@@ -65,7 +66,7 @@ TEST_CASE("sequences are written to their places, whatever they are") {
   const values first{1, 2, 3}, third{20, 21, 22, 23, 24, 25, 26, 27, 28};
   CHECK(written(rows, std::span<const std::int32_t>(first), std::array<std::int32_t, 4>{10, 11, 12, 13},
                 third) == expected);
-  CHECK(written(rows, unfinished{1, 3}, unfinished{10, 4}, unfinished{20, 9}) == expected);
+  CHECK(written(rows, only_writes{1, 3}, only_writes{10, 4}, only_writes{20, 9}) == expected);
 }
 
 TEST_CASE("a slice has its chunks of sequences of any kind") {
@@ -75,7 +76,7 @@ TEST_CASE("a slice has its chunks of sequences of any kind") {
   const values first{1, 2, 3}, second{10, 11, 12, 13}, third{20, 21, 22, 23, 24, 25, 26, 27, 28};
   const values expected{2, 3, 11, 12, 27, 28, -1, -1};
   CHECK(written(rows, first, second, third) == expected);
-  CHECK(written(rows, unfinished{1, 3}, unfinished{10, 4}, unfinished{20, 9}) == expected);
+  CHECK(written(rows, only_writes{1, 3}, only_writes{10, 4}, only_writes{20, 9}) == expected);
 }
 
 TEST_CASE("a sequence of another length is refused, and one of no dimension or two") {
@@ -110,4 +111,15 @@ TEST_CASE("the places of a sample that is missing are padding") {
   CHECK(account.bytes == column.held());
   column.release();
   CHECK(account.bytes == 0);
+}
+
+TEST_CASE("rows of more bytes than 64 bits count are refused") {
+  ps::packed_step rows;
+  rows.rows = std::uint64_t{1} << 32;
+  rows.capacity = std::uint64_t{1} << 30;
+  ps::host::session session;
+  ps::memory_account account;
+  ps::packed_column<std::int32_t> column(session, account);
+  column.place(rows);
+  CHECK_THROWS_AS(column.begin(0), std::bad_alloc);
 }

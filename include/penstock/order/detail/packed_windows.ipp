@@ -200,28 +200,25 @@ class packed_epoch::row_reader {
       number_ = table.window_of(row);
       window_ = of_.window(number_);
     }
-    const std::size_t in_it = to_size(row - table.marks[number_].rows);
-    first_ = window_->ends[in_it];
-    count_ = window_->ends[in_it + 1] - first_;
+    row_ = to_size(row - table.marks[number_].rows);
   }
-  [[nodiscard]] std::span<const packed_piece> pieces() const noexcept {
-    return {window_->pieces.data() + first_, count_};
-  }
-  [[nodiscard]] std::uint64_t position_of(const packed_piece& one) const noexcept {
-    return of_.windows_->first_of(number_) + one.place;
-  }
-  [[nodiscard]] std::uint64_t length_of(const packed_piece& one) const noexcept {
-    return window_->lengths[one.place];
+  /// Calls `f(position, document)` for each piece of the row, which becomes row `number` of a batch.
+  void each_document(std::uint32_t number, std::uint64_t row_length, const auto& f) const {
+    const std::uint64_t first = of_.windows_->first_of(number_);
+    window_->each_document(
+        row_, number, of_.windows_->facts(), row_length,
+        [&](const packed_piece& one, const packed_document& document) { f(first + one.place, document); });
   }
   [[nodiscard]] std::uint64_t work() const noexcept {
     std::uint64_t sum = 0;
-    for (const packed_piece& one : pieces()) sum = work_weights::plus(sum, of_.dealt_by_->of(one.length));
+    for (std::size_t i = window_->ends[row_]; i < window_->ends[row_ + 1]; ++i)
+      sum = work_weights::plus(sum, of_.dealt_by_->of(window_->pieces[i].length));
     return sum;
   }
 
  private:
   const packed_epoch& of_;
-  std::size_t number_ = 0, first_ = 0, count_ = 0;
+  std::size_t number_ = 0, row_ = 0;
   std::shared_ptr<const packed_window> window_;
 };
 
@@ -286,28 +283,14 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   // The same on all ranks, also where it changes within the step.
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
-  const std::uint64_t align = windows_->facts().options.align;
   row_reader row(*this);
-  std::size_t samples = 0;
-  for (const std::uint64_t one : rows) {
-    row.go_to(one);
-    samples += row.pieces().size();
-  }
-  made->positions.reserve(samples);
-  made->rows.documents.reserve(samples);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     row.go_to(rows[r]);
-    std::uint32_t begin = 0;
-    for (const packed_piece& one : row.pieces()) {
-      const std::uint32_t places = padded_length(one.length, align);
-      made->positions.push_back(row.position_of(one));
-      made->rows.documents.push_back(
-          {static_cast<std::uint32_t>(r), begin, one.length, places, one.first, row.length_of(one)});
-      begin += places;
-    }
-    // Kernels cut the end of a row with its last document: `cu_seqlens_padded` does not tell them apart.
-    if (windows_->facts().slices != 1)
-      made->rows.documents.back().padded += static_cast<std::uint32_t>(made->rows.capacity) - begin;
+    row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
+                      [&](std::uint64_t at, const packed_document& document) {
+                        made->positions.push_back(at);
+                        made->rows.documents.push_back(document);
+                      });
   }
   return made;
 }

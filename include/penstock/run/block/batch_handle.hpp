@@ -416,9 +416,10 @@ template <fixed_string Tokens, fixed_string... Loss, any_batch B>
 [[nodiscard]] std::vector<std::int64_t> labels(const B& b) {
   static_assert(sizeof...(Loss) <= 1,
                 "penstock: labels takes the tokens and one field that says where loss counts");
-  constexpr bool packed = requires { b.packing(); };
+  constexpr bool packed = requires { get<Tokens>(b).labels(get<Loss>(b)...); };
   static_assert(packed,
-                "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch");
+                "penstock: labels are for rows of tokens; write pack<\"tokens\">(length, 4096) before batch, "
+                "or pack<\"tokens\", \"loss\">(length, 4096) if a field says where loss counts");
   if constexpr (packed)
     return get<Tokens>(b).labels(get<Loss>(b)...);
   else

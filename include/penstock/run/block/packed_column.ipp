@@ -28,8 +28,8 @@ PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& 
 }
 
 PENSTOCK_INLINE void refuse_pad(std::int64_t pad, std::size_t bits) {
-  throw error(errc::argument, {".pad = ", pad, " is no value of tokens of ", bits,
-                               " bits; give pack one that they can have"})
+  throw error(errc::argument,
+              {".pad = ", pad, " is no value of tokens of ", bits, " bits; give pack one that they can have"})
       .in_stage("pack");
 }
 

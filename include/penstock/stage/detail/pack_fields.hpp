@@ -87,9 +87,6 @@ inline constexpr bool is_sequence = [] {
     return std::is_arithmetic_v<typename stored<value>::type> &&
            (value_rank<value> == 1 || value_rank<value> == -1);
 }();
-template <class V>
-inline constexpr bool is_sequence_of_bytes =
-    std::same_as<typename stored<std::remove_cvref_t<V>>::type, std::byte>;
 
 /// What both forms of `pack` know of the fields that they name.
 template <class... Names>

@@ -71,7 +71,7 @@ class sample_window {
     if (out.packed.rows == rows_there_)
       reserve_rows(out, std::min(rows_wanted_, std::max<std::uint64_t>(16, 2 * rows_there_)));
     const auto number = static_cast<std::uint32_t>(out.packed.rows++);
-    rows_.each_document(row, number, facts_.options.align,
+    rows_.each_document(row, number, facts_, capacity(),
                         [&](const packed_piece& piece, const packed_document& document) {
                           const std::size_t slot = out.packed.documents.size();
                           if (slot == room_there) {
