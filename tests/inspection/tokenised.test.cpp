@@ -26,8 +26,8 @@
 
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/collect.hpp"
 #include "support/deadline.hpp"
-#include "support/resume_test.hpp"
 #include "support/temp_dir.hpp"
 #include "support/token_bytes.hpp"
 
@@ -211,7 +211,7 @@ TEST_CASE("inspection/tokenised: the files of others are left alone") {
   const temp_dir dir;
   const auto plan = ps::from(numbers(80)) | ps::map(document);
   for (const char* const ending : {".bin", ".idx"}) {
-    const std::string prefix = (dir / ending).string();
+    const std::string prefix = (dir / "only").string() + (ending + 1);
     write(prefix + ending, "mine");
     CHECK_THAT(error_of([&] { (void)ps::tokenised<token>(plan, "t", prefix); }),
                contains("not made by tokenised") && contains(prefix + ending));
@@ -278,7 +278,6 @@ TEST_CASE("inspection/tokenised: killed at any moment, the next process goes on"
   for (const unsigned workers : {0u, 2u}) {
     const temp_dir dir;
     const std::string prefix = (dir / "x").string();
-    int lowest = 0;
     for (const int last : {0, 300, 301, 1200, 1999}) {
       const int code = penstock_test::in_child([&] {
         (void)ps::tokenised<token>(source | ps::map([last](int x) {
@@ -293,15 +292,14 @@ TEST_CASE("inspection/tokenised: killed at any moment, the next process goes on"
       CHECK_FALSE(fs::exists(prefix + ".idx"));
     }
     std::atomic<int> first{2000};
-    const auto docs = ps::tokenised<token>(source | ps::map([&](int x) {
-                                             for (int seen = first;
-                                                  x < seen && !first.compare_exchange_weak(seen, x);) {
-                                             }
-                                             return document(x);
-                                           }),
-                                           "t", prefix, small);
-    CHECK(first > 1000);
-    CHECK(lowest == 0);
+    const auto docs =
+        ps::tokenised<token>(source | ps::map([&](int x) {
+                               for (int seen = first; x < seen && !first.compare_exchange_weak(seen, x);) {
+                               }
+                               return document(x);
+                             }),
+                             "t", prefix, small);
+    CHECK(first > (workers == 0 ? 1900 : 500));  // workers are ahead of what is written
     CHECK(docs.size() == 2000);
     CHECK(pair_of(prefix) == expected(numbers(2000)));
     CHECK(files_in(dir) == 3);
@@ -359,9 +357,8 @@ TEST_CASE("inspection/tokenised: parts that are damaged, missing or of something
   stop_at(prefix, 300);
   REQUIRE(fs::exists(part));
   const std::string good = read(part);
-  for (const std::size_t at :
-       {std::size_t{0}, good.size() / 2, good.size() - 129, good.size() - 128, good.size() - 90,
-        good.size() - 1}) {
+  for (const std::size_t at : {std::size_t{0}, good.size() / 2, good.size() - 129, good.size() - 128,
+                               good.size() - 90, good.size() - 1}) {
     stop_at(prefix, 300);
     std::string bad = read(part);
     bad[at] = static_cast<char>(bad[at] ^ 4);

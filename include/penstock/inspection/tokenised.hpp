@@ -30,8 +30,8 @@ struct document_values : std::type_identity<Element> {};
 template <class Element, class Name>
   requires(has_field<Element, Name>)
 struct document_values<Element, Name>
-    : std::type_identity<std::remove_cvref_t<std::tuple_element_t<Element::template index_of<Name>, Element>>> {
-};
+    : std::type_identity<
+          std::remove_cvref_t<std::tuple_element_t<Element::template index_of<Name>, Element>>> {};
 
 template <class V>
 consteval bool are_tokens() {
@@ -39,31 +39,31 @@ consteval bool are_tokens() {
     return false;
   else
     return std::integral<typename stored<V>::type> && !std::same_as<typename stored<V>::type, bool> &&
-           !std::same_as<typename stored<V>::type, char> &&
-           (value_rank<V> == 1 || value_rank<V> == -1);
+           !std::same_as<typename stored<V>::type, char> && (value_rank<V> == 1 || value_rank<V> == -1);
 }
 
 /// The bytes of a document in a file of `T`. `document` says which it is, for errors.
 template <token_value T, class U>
 [[nodiscard]] bytes_view packed_tokens(std::span<const U> tokens, buffer& scratch, const auto& document) {
   if (tokens.size() > 0x7fffffffu)
-    throw document(error(errc::limit, {"the document has ", tokens.size(),
-                                       " tokens, and Megatron's index has room for 2,147,483,647; split it"}));
+    throw document(
+        error(errc::limit, {"the document has ", tokens.size(),
+                            " tokens, and Megatron's index has room for 2,147,483,647; split it"}));
   scratch.resize_for_overwrite(tokens.size() * sizeof(T));
   std::byte* to = scratch.data();
   for (const U token : tokens) {
     if (!std::in_range<T>(token)) [[unlikely]]
-      throw document(error(errc::limit, {"token ", token, " does not fit the type that was asked for, whose ",
-                                         "largest is ", std::numeric_limits<T>::max(),
-                                         "; write tokenised<std::int32_t>(...)"}));
-    store_little(to, static_cast<T>(token));
+      throw document(error(
+          errc::limit, {"token ", token, " does not fit the type that was asked for, whose ", "largest is ",
+                        std::numeric_limits<T>::max(), "; write tokenised<std::int32_t>(...)"}));
+    store_little(to, static_cast<std::make_unsigned_t<T>>(token));
     to += sizeof(T);
   }
   return scratch.view();
 }
 
 /// Tokenises the samples that are in no part yet. Where one is bad, those before it are kept.
-template <token_value T, class... Names, class Plan, class Reader>
+template <token_value T, fixed_string... Field, class Plan, class Reader>
 void tokenise_rest(const Plan& plan, const Reader& reader, token_parts& parts) {
   constexpr std::size_t together = 32;  // samples of a batch: few enough for books
   buffer scratch;
@@ -77,15 +77,16 @@ void tokenise_rest(const Plan& plan, const Reader& reader, token_parts& parts) {
     for (auto&& b : (plan | skip(parts.documents()) | batch(together, ragged)).epoch(0)) {
       const auto take = [&](const auto& documents) {
         for (const auto document : documents)
-          parts.add(packed_tokens<T>(std::span<const std::remove_cv_t<
-                                         typename std::remove_cvref_t<decltype(document)>::element_type>>(
-                                         document),
-                                     scratch, here));
+          parts.add(packed_tokens<T>(
+              std::span<
+                  const std::remove_cv_t<typename std::remove_cvref_t<decltype(document)>::element_type>>(
+                  document),
+              scratch, here));
       };
-      if constexpr (sizeof...(Names) == 0)
+      if constexpr (sizeof...(Field) == 0)
         take(b.values());
       else
-        (take(get<Names>(b)), ...);
+        (take(get<Field>(b)), ...);
     }
   } catch (...) {
     try {
@@ -157,10 +158,9 @@ template <token_value T, fixed_string... Field, class Source, class... Stages>
   static_assert(!std::same_as<T, std::uint32_t>,
                 "penstock: Megatron's files have no tokens of std::uint32_t; write "
                 "tokenised<std::int32_t>(...)");
-  static_assert(
-      indexed_source<Source>,
-      "penstock: tokenised numbers the samples of a source with an index, but this one can only be "
-      "read forward");
+  static_assert(indexed_source<Source>,
+                "penstock: tokenised numbers the samples of a source with an index, but this one can only be "
+                "read forward");
   static_assert(
       !renumbering_source<Source>,
       "penstock: tokenised numbers the samples of a source, but those of mix, or of joined sources with "
@@ -174,12 +174,10 @@ template <token_value T, fixed_string... Field, class Source, class... Stages>
   if (name.empty())
     throw error(errc::argument, "the tokens must have a name, such as that of the tokenizer")
         .in_stage("tokenised");
-  if (p.source().size() == 0)
-    throw error(errc::argument, "the dataset has no samples").in_stage("tokenised");
+  if (p.source().size() == 0) throw error(errc::argument, "the dataset has no samples").in_stage("tokenised");
 
   const std::string start = detail::megatron_prefix(prefix), bin = start + ".bin", idx = start + ".idx";
-  const detail::documents_wanted wanted{start, p.source().fingerprint(), name,
-                                        detail::token_type::of<T>()};
+  const detail::documents_wanted wanted{start, p.source().fingerprint(), name, detail::token_type::of<T>()};
   const detail::wanted_index lengths{start + ".penstock-values", name, detail::value_kind::natural,
                                      wanted.dataset, p.source().size()};
   const derive_options chosen{options.rebuild};
@@ -190,8 +188,7 @@ template <token_value T, fixed_string... Field, class Source, class... Stages>
     if (!detail::find_documents(lengths, wanted, chosen).file) {
       const auto reader = connect_source(p.source(), projection::none());
       detail::token_parts parts(wanted, options.part_tokens);
-      if (parts.documents() != lengths.samples)
-        detail::tokenise_rest<T, name_of<Field>...>(p, reader, parts);
+      if (parts.documents() != lengths.samples) detail::tokenise_rest<T, Field...>(p, reader, parts);
       detail::write_documents(wanted, lengths.path, parts);
     }
     detail::remove_token_parts(start);

@@ -37,9 +37,7 @@ struct part_facts {
   }
   /// What a foot says; `bytes()` tells whether it is one.
   [[nodiscard]] static part_facts load(bytes_view foot) noexcept {
-    const auto number = [&](std::size_t i) {
-      return load_little<std::uint64_t>(foot.data() + 16 + 8 * i);
-    };
+    const auto number = [&](std::size_t i) { return load_little<std::uint64_t>(foot.data() + 16 + 8 * i); };
     return {number(0), number(1), number(2), number(3), number(4), number(5), number(6)};
   }
 };
@@ -110,8 +108,8 @@ PENSTOCK_INLINE bool token_parts::read_part(std::uint64_t number) {
   for (std::uint64_t i = 0; i < facts.documents; ++i) {
     const auto length = load_little<std::uint64_t>(bytes.data() + to_size(room - 8 * (facts.documents - i)));
     if (length > facts.tokens - at) return false;
-    content = hash_bytes(content, bytes.subspan(to_size(at * wanted_.type.width),
-                                                to_size(length * wanted_.type.width)));
+    content = hash_bytes(
+        content, bytes.subspan(to_size(at * wanted_.type.width), to_size(length * wanted_.type.width)));
     at += length;
     lengths.push_back(length);
   }
@@ -161,9 +159,8 @@ PENSTOCK_INLINE void token_parts::join(const std::string& path) const {
     const std::string part = part_path(wanted_.prefix, i);
     const buffer whole = read_whole_file(part);
     const std::uint64_t bytes =
-        whole.size() < part_foot
-            ? whole.size() + 1
-            : part_facts::load(whole.view().last(part_foot)).tokens * wanted_.type.width;
+        whole.size() < part_foot ? whole.size() + 1
+                                 : part_facts::load(whole.view().last(part_foot)).tokens * wanted_.type.width;
     if (bytes > whole.size())
       throw error(errc::io, "the part was changed while it was in use; call tokenised again").in_file(part);
     out.write(whole.view().first(to_size(bytes)));
