@@ -4,6 +4,7 @@
 #include <penstock/inspection/tokenised.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/stage/workers.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -11,11 +12,10 @@
 int main() {
   const auto texts = penstock::from(std::vector<std::vector<std::int32_t>>{{1, 2}, {3}});
 #ifdef PENSTOCK_WRONG
-  const auto docs = penstock::tokenised<std::uint16_t>(texts | penstock::shuffle(penstock::seed(1)), "mine",
-                                                       "/dev/null/nothing");
+  const auto plan = texts | penstock::shuffle(penstock::seed(1));
 #else
-  const auto docs = penstock::tokenised<std::uint16_t>(texts, "mine", "/dev/null/nothing") |
-                    penstock::shuffle(penstock::seed(1));
+  const auto plan = texts | penstock::workers(2);
 #endif
-  return docs.source().size() == 0;
+  const auto docs = penstock::tokenised<std::uint16_t>(plan, "mine", "/dev/null/nothing");
+  return docs.size() == 0;
 }

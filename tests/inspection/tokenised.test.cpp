@@ -89,7 +89,7 @@ constexpr ps::tokenised_options small{.part_tokens = 500};
 TEST_CASE("inspection/tokenised: writes Megatron's files, the same for any number of workers") {
   const auto source = ps::from(numbers(1000));
   for (const unsigned workers : {0u, 1u, 3u}) {
-    for (const std::uint64_t part : {std::uint64_t{1}, std::uint64_t{500}, std::uint64_t{1} << 24}) {
+    for (const std::uint64_t part : {std::uint64_t{60}, std::uint64_t{500}, std::uint64_t{1} << 24}) {
       const temp_dir dir;
       const std::string prefix = (dir / "x").string();
       const auto docs = ps::tokenised<token>(source | ps::map(document) | ps::workers(workers), "t", prefix,
