@@ -66,7 +66,7 @@ class megatron_document_source
 /// The documents of Megatron's datasets, pairs of `PREFIX.bin` and `PREFIX.idx`, one sample per document, for
 /// `pack`: the lengths are in the index, so that nothing has to be derived.
 ///
-///     auto docs = megatron_documents<std::uint16_t>("web_text_document");
+///     auto docs = megatron_documents<std::uint16_t>("openwebtext_text_document");
 ///     auto loader = docs | shuffle(seed(7)) | shard(rank, world_size) |
 ///                   pack(docs.lengths(), 4096, {.overlong = overlong::split}) | batch(8);
 ///
