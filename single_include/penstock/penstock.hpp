@@ -40394,7 +40394,7 @@ struct part_facts {
   }
 };
 
-[[nodiscard]] inline std::uint64_t code_of(token_type type) noexcept {
+[[nodiscard]] inline std::uint64_t megatron_code(token_type type) noexcept {
   std::uint64_t code = 1;
   while (!(megatron_type(static_cast<unsigned>(code)) == type)) ++code;
   return code;
@@ -40402,7 +40402,7 @@ struct part_facts {
 [[nodiscard]] inline std::string part_path(const std::string& prefix, std::uint64_t number) {
   return text({prefix, ".penstock-part-", number});
 }
-[[nodiscard]] inline bool is_there(const std::string& path) noexcept {
+[[nodiscard]] inline bool file_is_there(const std::string& path) noexcept {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0;
 }
@@ -40430,7 +40430,9 @@ PENSTOCK_INLINE void remove_parts_from(const std::string& prefix, std::uint64_t 
   for (; !numbers.empty(); numbers.pop_back()) ::unlink(part_path(prefix, numbers.back()).c_str());
 }
 
-PENSTOCK_INLINE bool has_token_parts(const std::string& prefix) { return is_there(part_path(prefix, 0)); }
+PENSTOCK_INLINE bool has_token_parts(const std::string& prefix) {
+  return file_is_there(part_path(prefix, 0));
+}
 PENSTOCK_INLINE void remove_token_parts(const std::string& prefix) { remove_parts_from(prefix, 0); }
 
 PENSTOCK_INLINE token_parts::token_parts(const documents_wanted& wanted, std::uint64_t part_tokens)
@@ -40441,7 +40443,7 @@ PENSTOCK_INLINE token_parts::token_parts(const documents_wanted& wanted, std::ui
 
 PENSTOCK_INLINE bool token_parts::read_part(std::uint64_t number) {
   const std::string path = part_path(wanted_.prefix, number);
-  if (!is_there(path)) return false;
+  if (!file_is_there(path)) return false;
   const buffer whole = read_whole_file(path);
   const bytes_view bytes = whole.view();
   if (bytes.size() < part_foot) return false;
@@ -40451,8 +40453,8 @@ PENSTOCK_INLINE bool token_parts::read_part(std::uint64_t number) {
   const std::uint64_t room = bytes.size() - part_foot;
   if (!std::equal(foot.begin(), foot.end(), written.begin()) || facts.dataset != wanted_.dataset ||
       facts.name != penstock::fingerprint{}.add(wanted_.name).value() ||
-      facts.code != code_of(wanted_.type) || facts.first != lengths_.size() || facts.documents > room / 8 ||
-      facts.tokens > room / wanted_.type.width ||
+      facts.code != megatron_code(wanted_.type) || facts.first != lengths_.size() ||
+      facts.documents > room / 8 || facts.tokens > room / wanted_.type.width ||
       facts.tokens * wanted_.type.width + 8 * facts.documents != room)
     return false;
   std::uint64_t content = 0, at = 0;
@@ -40497,7 +40499,7 @@ PENSTOCK_INLINE void token_parts::finish() {
     open_->write(eight);
   }
   open_->write(part_facts{wanted_.dataset, penstock::fingerprint{}.add(wanted_.name).value(),
-                          code_of(wanted_.type), first_, lengths_.size() - first_, tokens_, content_}
+                          megatron_code(wanted_.type), first_, lengths_.size() - first_, tokens_, content_}
                    .bytes());
   open_->commit();
   open_.reset();
@@ -40536,7 +40538,7 @@ void each_index_piece(token_type type, std::span<const std::uint64_t> lengths, S
   };
   for (const char letter : std::string_view("MMIDIDX\0\0", 9)) put(static_cast<std::uint8_t>(letter));
   put(std::uint64_t{1});
-  put(static_cast<std::uint8_t>(code_of(type)));
+  put(static_cast<std::uint8_t>(megatron_code(type)));
   put(n);
   put(n + 1);
   for (const std::uint64_t length : lengths) put(static_cast<std::uint32_t>(length));
@@ -40565,12 +40567,12 @@ PENSTOCK_INLINE void write_documents(const documents_wanted& wanted, const std::
 
 PENSTOCK_INLINE documents_fault check_documents(const documents_wanted& wanted, const values_file& lengths) {
   const std::string idx = wanted.prefix + ".idx", bin = wanted.prefix + ".bin";
-  if (!is_there(idx) || !is_there(bin)) return documents_fault::missing;
+  if (!file_is_there(idx) || !file_is_there(bin)) return documents_fault::missing;
   const buffer there = read_whole_file(idx);
   if (there.size() > 17) {
     const auto code = std::to_integer<unsigned>(there.view()[17]);
     const bool begins = text_of(there.view().first(9)) == std::string_view("MMIDIDX\0\0", 9);
-    if (begins && code != code_of(wanted.type) && megatron_type(code).width != 0)
+    if (begins && code != megatron_code(wanted.type) && megatron_type(code).width != 0)
       throw error(errc::argument, {"these tokens have ", megatron_type(code).width,
                                    " bytes each or another sign, and another type was asked for; write "
                                    "tokenised<T> of theirs, name another path, or delete them"})
@@ -40594,13 +40596,13 @@ PENSTOCK_INLINE documents_fault check_documents(const documents_wanted& wanted, 
 
 PENSTOCK_INLINE void refuse_foreign_documents(const std::string& prefix) {
   const std::string idx = prefix + ".idx", bin = prefix + ".bin";
-  const bool ours = is_there(prefix + ".penstock-values");
+  const bool ours = file_is_there(prefix + ".penstock-values");
   // the index is the last that appears; the tokens appear before the values, and then there are parts
-  const bool foreign = !ours && (is_there(idx) || (is_there(bin) && !has_token_parts(prefix)));
+  const bool foreign = !ours && (file_is_there(idx) || (file_is_there(bin) && !has_token_parts(prefix)));
   if (foreign)
     throw error(errc::argument,
                 "these tokens were not made by tokenised, which would overwrite them; name another path")
-        .in_file(is_there(idx) ? idx : bin);
+        .in_file(file_is_there(idx) ? idx : bin);
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -41040,7 +41042,9 @@ void tokenise_rest(const Plan& plan, const Reader& reader, token_parts& parts) {
 /// annotations, whose samples are sequences of whole numbers; of records the field that is named,
 /// `tokenised<T, "txt">(...)`. `T` is the type in the files: `std::uint16_t` for vocabularies of up to 65,536
 /// tokens, `std::int32_t` for others. Out: the documents in the order of the source. The files' bytes are
-/// identical for any number of workers.
+/// identical for any number of workers, and those that `IndexedDatasetBuilder` of megatron-core 0.16.1
+/// writes.
+/// Nothing is put behind a document: an end-of-text token is the plan's, by a `map`.
 ///
 /// If the files exist with this name and for this state of the dataset (its fingerprint), they are only
 /// opened. `tokenised` cannot see the tokenizer: the name stands for it and for all stages, so give another

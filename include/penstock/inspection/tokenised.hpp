@@ -129,7 +129,9 @@ void tokenise_rest(const Plan& plan, const Reader& reader, token_parts& parts) {
 /// annotations, whose samples are sequences of whole numbers; of records the field that is named,
 /// `tokenised<T, "txt">(...)`. `T` is the type in the files: `std::uint16_t` for vocabularies of up to 65,536
 /// tokens, `std::int32_t` for others. Out: the documents in the order of the source. The files' bytes are
-/// identical for any number of workers.
+/// identical for any number of workers, and those that `IndexedDatasetBuilder` of megatron-core 0.16.1
+/// writes.
+/// Nothing is put behind a document: an end-of-text token is the plan's, by a `map`.
 ///
 /// If the files exist with this name and for this state of the dataset (its fingerprint), they are only
 /// opened. `tokenised` cannot see the tokenizer: the name stands for it and for all stages, so give another
