@@ -40596,9 +40596,10 @@ PENSTOCK_INLINE documents_fault check_documents(const documents_wanted& wanted, 
 
 PENSTOCK_INLINE void refuse_foreign_documents(const std::string& prefix) {
   const std::string idx = prefix + ".idx", bin = prefix + ".bin";
-  const bool ours = file_is_there(prefix + ".penstock-values");
-  // the index is the last that appears; the tokens appear before the values, and then there are parts
-  const bool foreign = !ours && (file_is_there(idx) || (file_is_there(bin) && !has_token_parts(prefix)));
+  // Another process may be making them: the tokens appear while there are parts, the values before the parts
+  // go and before the index, and so they are looked for last.
+  const bool foreign = (file_is_there(idx) || (file_is_there(bin) && !has_token_parts(prefix))) &&
+                       !file_is_there(prefix + ".penstock-values");
   if (foreign)
     throw error(errc::argument,
                 "these tokens were not made by tokenised, which would overwrite them; name another path")
