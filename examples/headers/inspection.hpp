@@ -3,6 +3,10 @@
 
 #include "names.hpp"
 
+#include "support/fixtures.hpp"
+
+#include <penstock/codec/bpe.hpp>
+
 namespace {
 
 const made_up_shards files("of_inspections", 128, 2);  // train-0000.tar to train-0127.tar
@@ -22,7 +26,10 @@ const auto loader = penstock::from(samples) | penstock::map([](int x) {
                     penstock::global_batch(32);
 
 const bool has_run = [] {
-  std::filesystem::create_directory("derived");
+  for (const char* const folder : {"derived", "tokens"}) std::filesystem::create_directory(folder);
+  write_file("corpus.txt", "a dog\n");
+  std::filesystem::copy_file(penstock_test::fixture("tokenizers") / "gpt.tokenizer", "tokenizer.json",
+                             std::filesystem::copy_options::overwrite_existing);
   for (auto&& b : loader) train(b);
   return true;
 }();

@@ -7,4 +7,5 @@
 #include <penstock/inspection/ledger_proof.hpp>
 #include <penstock/inspection/peek.hpp>
 #include <penstock/inspection/prove.hpp>
+#include <penstock/inspection/tokenised.hpp>
 #include <penstock/inspection/topology.hpp>

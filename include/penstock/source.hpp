@@ -20,6 +20,7 @@
 #include <penstock/source/index_shards.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/megatron_documents.hpp>
 #include <penstock/source/megatron_gpt.hpp>
 #include <penstock/source/megatron_gpt_options.hpp>
 #include <penstock/source/mix.hpp>

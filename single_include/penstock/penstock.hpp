@@ -37943,6 +37943,4897 @@ template <class Source, class... Stages>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/detail/places.hpp
+
+/// Shared parts of the orders that are the same in every epoch.
+namespace penstock::inline v0_1::detail {
+
+/// The places after an order that is the same in every epoch; `bound` is that order bound to any epoch.
+template <class Bound>
+[[nodiscard]] shared<const source_places> places_behind(const shared<const source_places>& before,
+                                                        Bound bound) {
+  if (!before) return nullptr;
+  struct both {
+    shared<const source_places> before;
+    Bound bound;
+  };
+  const source_places& first = *before;
+  shared<const both> owner(new const both{before, std::move(bound)});
+  const auto find = [](const void* kept, std::uint64_t index) {
+    const auto& step = *static_cast<const both*>(kept);
+    return (*step.before)(step.bound(index).index);
+  };
+  return shared<const source_places>(new const source_places(first, find, std::move(owner)));
+}
+
+/// The shard boundaries after an order that drops positions but does not reorder them: `kept_before(p)` is
+/// the number of kept positions below p.
+[[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
+    const shared<const std::vector<std::uint64_t>>& starts, const auto& kept_before) {
+  if (!starts) return nullptr;
+  shared<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
+  for (const std::uint64_t start : *starts) {
+    const std::uint64_t kept = kept_before(start);
+    if (kept != made->back()) made->push_back(kept);
+  }
+  if (made->size() == 1) made->push_back(0);
+  return made;
+}
+
+/// Throws if the positions are endless.
+inline void check_finite(const order_input& in, std::string_view stage) {
+  if (in.size >= std::uint64_t{1} << 63) {
+    throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
+        .in_stage(stage);
+  }
+}
+
+/// The base of orders that keep some positions, the same ones in every epoch, in their original order.
+/// `Bound`
+/// is such an order bound to its member `epoch`.
+template <class Bound>
+class kept_order {
+ public:
+  using bound = Bound;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
+    bound made = made_;
+    made.epoch = epoch;
+    return made;
+  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+
+ protected:
+  bound made_{};
+  std::uint64_t size_ = 0;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/skip.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+struct skip_bound {
+  std::uint64_t epoch = 0, skipped = 0;
+  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+    return {epoch, index + skipped};
+  }
+};
+}  // namespace detail
+
+/// The order of `skip(n)`: all but the first positions of every epoch.
+class skip_order : public detail::kept_order<detail::skip_bound> {
+ public:
+  skip_order(order_input in, std::uint64_t count) {
+    const std::uint64_t skipped = std::min(in.size, count);
+    made_.skipped = skipped;
+    size_ = in.size - skipped;
+    places_ = detail::places_behind(in.places, made_);
+    if (!in.starts || skipped == 0) {
+      starts_ = std::move(in.starts);
+      return;
+    }
+    shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
+    for (const std::uint64_t start : *in.starts) {
+      if (start > skipped) cut->push_back(start - skipped);
+    }
+    starts_ = std::move(cut);
+  }
+
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index < made_.skipped || upstream.index - made_.skipped >= size_) return std::nullopt;
+    return position{upstream.epoch, upstream.index - made_.skipped};
+  }
+};
+
+/// The stage `skip(n)`.
+struct skip_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "skip";
+  static constexpr bool works_forward = true;
+  static constexpr bool counts_only = true;
+
+  [[nodiscard]] item_range kept() const noexcept { return {.first = count}; }
+  [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
+  [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
+  void fingerprint(auto& h) const { h.add(stage_name, count); }
+
+  std::uint64_t count = 0;
+};
+
+/// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
+/// more. After `shard` and a filter, each rank counts its own samples, because what the other ranks keep
+/// is unknown there.
+///
+/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; thread-safe. Dropped
+/// samples are never read.
+///
+/// the first 5000 stored samples are kept for validation
+///     auto train = source | skip(5000) | shuffle;
+///     auto valid = source | take(5000);
+[[nodiscard]] constexpr skip_stage skip(any_count n) { return {n.of("skip")}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/components.hpp
+
+/// Declares the storages of optional components. A program that names one without its header has an
+/// incomplete type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+class http;        // penstock: write #include <penstock/storage/http.hpp>, and link penstock::http
+class s3;          // penstock: write #include <penstock/storage/s3.hpp>, and link penstock::s3
+class uring_file;  // penstock: write #include <penstock/storage/uring_file.hpp>, and link penstock::uring
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file_names.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
+/// match existing files, sorted by the bytes of their names.
+///
+/// A `*` matches neither a slash nor a dot at the beginning of a name. A file that Penstock keeps beside
+/// shards, with `.penstock-` in its name, never matches, and a file that two of the names match is taken
+/// once.
+/// If a file's name is the pattern itself, brackets included, that
+/// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
+/// or not the file exists.
+/// A `~/` at the beginning of a name stands for the folder that HOME names.
+/// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
+/// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
+/// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
+[[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
+
+/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
+[[nodiscard]] std::string without_secrets(std::string_view text);
+
+namespace detail::files {
+
+/// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a
+/// folder that is called `~` is `./~`. Throws errc::argument for a URL or a command, with what to use
+/// instead, and if HOME is not set.
+[[nodiscard]] std::string local_path(std::string_view path);
+/// The paths of a list; see `local_path`.
+[[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
+/// The files that several patterns with `::` between them name, in their order.
+[[nodiscard]] std::vector<std::string> names_of_patterns(std::string_view patterns);
+/// What reads URLs of a scheme, as the end of a sentence; `url`, as it may be shown.
+[[nodiscard]] std::string advice_for_url(std::string_view scheme, std::string_view url);
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+/// How many names a pattern expands to, and an upper bound on their characters.
+struct expansion_size {
+  std::uint64_t names = 0;
+  std::uint64_t text = 0;
+};
+/// What `expand_braces` would produce, or the error it would throw, without making any name.
+[[nodiscard]] expansion_size measure(std::string_view pattern);
+
+}  // namespace detail::braces
+
+/// Expands a pattern as Bash does: `train-{0000..0127}.tar` is 128 names.
+///
+/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`),
+/// and may count down; ranges of single letters, lists (`{train,val}`), nesting and several groups work as in
+/// Bash, with the leftmost group varying slowest. `{x}` without a comma or range stands for itself; `\{ \} \,
+/// \\` are literal.
+/// Throws errc::argument for unbalanced braces, for an invalid range (`{0..}`, `{1..b}`), and, before making
+/// any name, for more than 10 million names or a GiB of text.
+/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
+[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+inline constexpr std::uint64_t max_names = 10'000'000;
+inline constexpr std::uint64_t max_text = std::uint64_t{1} << 30;
+inline constexpr int deepest = 64;
+inline constexpr std::size_t shown = 200;  // characters of a text shown in an error
+
+[[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
+  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
+                               pattern.size() > shown ? "..." : "", "'"});
+}
+
+/// Where the text at `from` leaves its braces: the matching '}', or npos.
+PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
+  int depth = 0;
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}' && --depth == 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The parts between the commas of this level; nested braces stay intact.
+PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] == '\\') {
+      ++i;
+    } else if (body[i] == '{') {
+      ++depth;
+    } else if (body[i] == '}') {
+      --depth;
+    } else if (body[i] == ',' && depth == 0) {
+      parts.push_back(body.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(body.substr(std::min(begin, body.size())));
+  return parts;
+}
+
+PENSTOCK_INLINE std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+PENSTOCK_INLINE bool zero_padded(std::string_view text) {
+  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0';
+}
+
+PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
+  const bool negative = value < 0;
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  std::string digits = text({size});
+  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
+  digits.insert(0, taken < width ? width - taken : 0, '0');
+  if (negative) digits.insert(0, 1, '-');
+  return digits;
+}
+
+PENSTOCK_INLINE bool is_letter(std::string_view text) {
+  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+}
+
+/// The range `a..b` or `a..b..step` of numbers or letters.
+struct range {
+  std::int64_t from = 0;
+  std::uint64_t count = 0;
+  std::uint64_t step = 1;
+  std::size_t width = 0;
+  bool up = true;
+  bool letters = false;
+
+  [[nodiscard]] std::string name(std::uint64_t i) const {
+    const std::uint64_t moved = up ? i * step : 0 - i * step;
+    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
+    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
+  }
+};
+
+/// Empty if the body is not a range.
+PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
+  const std::size_t first_dots = body.find("..");
+  if (first_dots == std::string_view::npos) return std::nullopt;
+  const std::string_view low = body.substr(0, first_dots);
+  std::string_view high = body.substr(first_dots + 2);
+  range found;
+  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
+    const auto given = whole_number(high.substr(dots + 2));
+    if (!given) return std::nullopt;
+    high = high.substr(0, dots);
+    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (found.step == 0) found.step = 1;
+  }
+  found.letters = is_letter(low) && is_letter(high);
+  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  found.from = *from;
+  found.up = *from <= *to;
+  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
+  const std::uint64_t span = found.up ? last - first : first - last;
+  if (span / found.step >= max_names) fail("a range of more than 10 million names", pattern);
+  found.count = span / found.step + 1;
+  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  return found;
+}
+
+/// What a part of a pattern expands to: the number of names, a bound on their characters, and the names
+/// themselves if wanted. A pass that only counts refuses what is too large.
+class expansion {
+ public:
+  /// Just the empty name, or no name at all.
+  expansion(std::string_view pattern, bool makes_names, bool empty = false)
+      : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
+    if (makes_names && !empty) names_.emplace_back();
+  }
+
+  void append(std::string_view text) {
+    for (std::string& name : names_) name += text;
+    size_.text += size_.names * text.size();
+    check();
+  }
+  void add(expansion more) {
+    for (std::string& name : more.names_) names_.push_back(std::move(name));
+    size_.names += more.size_.names;
+    size_.text += more.size_.text;
+    check();
+  }
+  void add(const range& more) {
+    size_.names += more.count;
+    size_.text += more.count * std::max(more.name(0).size(), more.name(more.count - 1).size());
+    check();
+    for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
+  }
+  void multiply(const expansion& by) {  // within the bounds, nothing can overflow
+    size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
+    size_.names *= by.size_.names;
+    check();
+    std::vector<std::string> product;
+    if (makes_names_) product.reserve(detail::to_size(size_.names));
+    for (const std::string& left : names_)
+      for (const std::string& right : by.names_) product.emplace_back(left).append(right);
+    names_.swap(product);
+  }
+
+  [[nodiscard]] const expansion_size& size() const noexcept { return size_; }
+  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
+
+ private:
+  void check() const {
+    if (size_.names > max_names) fail("more than 10 million names", pattern_);
+    if (size_.text > max_text) fail("names of more than a GiB of text", pattern_);
+  }
+
+  std::string_view pattern_;
+  bool makes_names_;
+  expansion_size size_;
+  std::vector<std::string> names_;
+};
+
+/// Expands one level of the pattern: the product of its pieces, the leftmost varying slowest.
+PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
+                                 int depth = 0) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  expansion out(pattern, makes_names);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
+    if (c != '{') {
+      const bool is_escape = c == '\\' && i + 1 < text.size() &&
+                             std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos;
+      if (is_escape) ++i;
+      out.append(text.substr(i, 1));
+      continue;
+    }
+    const std::size_t end = closing(text, i);
+    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
+    const std::string_view body = text.substr(i + 1, end - i - 1);
+    i = end;
+    expansion choices(pattern, makes_names, true);
+    const auto parts = split_list(body);
+    if (parts.size() > 1) {
+      for (const std::string_view part : parts) choices.add(expand(part, pattern, makes_names, depth + 1));
+    } else if (const auto numbers = range_of(body, pattern)) {
+      choices.add(*numbers);
+    } else {  // "{x}" stands for itself in Bash
+      if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
+        fail("'{" + std::string(body.substr(0, shown)) +
+                 "}' is not a range: write {first..last} or {first..last..step} with whole numbers or two "
+                 "letters, "
+                 "or \\{ and \\} for literal braces;",
+             pattern);
+      }
+      out.append("{");
+      choices.add(expand(body, pattern, makes_names, depth + 1));
+      choices.append("}");
+    }
+    out.multiply(choices);
+  }
+  return out;
+}
+
+PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
+  return expand(pattern, pattern, false).size();
+}
+
+}  // namespace detail::braces
+
+PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
+  (void)detail::braces::measure(pattern);
+  return std::move(detail::braces::expand(pattern, pattern, true).names());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file_names.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::files {
+
+// Throws for a URL or a command, which would otherwise be taken for the name of a local file.
+PENSTOCK_INLINE void check_is_name(std::string_view name) {
+  if (name.starts_with("pipe:")) {
+    throw error(errc::argument,
+                {"'", name,
+                 "' is a command, and this reads files; write its output to a FIFO or to the standard "
+                 "input, and read it with webdataset_pipe"});
+  }
+  const std::size_t end = name.find("://");
+  if (end == std::string_view::npos || end == 0) return;
+  const std::string_view scheme = name.substr(0, end);
+  const bool is_scheme = std::all_of(scheme.begin(), scheme.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
+  });
+  if (!is_scheme) return;
+  const std::string shown = without_secrets(name);
+  if (scheme == "file")
+    throw error(errc::argument, {"'", shown, "' is a URL; write the path without file://"});
+  throw error(errc::argument,
+              {"'", shown, "' is a URL, and this reads local files: ", advice_for_url(scheme, shown)});
+}
+
+PENSTOCK_INLINE std::string advice_for_url(std::string_view scheme, std::string_view url) {
+  const auto is_one_of = [scheme](std::initializer_list<std::string_view> list) {
+    return std::find(list.begin(), list.end(), scheme) != list.end();
+  };
+  constexpr std::string_view or_copy = ", or copy the objects to local files with stage_to";
+  if (scheme == "s3")
+    return text({"give the source s3(\"", url, "\"), a storage of <penstock/storage/s3.hpp> in penstock::s3",
+                 or_copy});
+  if (is_one_of({"http", "https"}))
+    return text({"give the source http(\"", url,
+                 "\"), a storage of <penstock/storage/http.hpp> in penstock::http", or_copy});
+  if (is_one_of({"gs", "gcs", "az", "azure", "abfs", "abfss", "hdfs", "viewfs"}))
+    return text(
+        {"give the source arrow_files, a storage of <penstock/storage/arrow_files.hpp> in "
+         "penstock::arrow, with Arrow's file system for ",
+         scheme, ":// (arrow::fs::FileSystemFromUri)", or_copy});
+  if (scheme == "hf")
+    return "the files of Hugging Face's hub are at "
+           "https://huggingface.co/datasets/OWNER/NAME/resolve/main/FILE: give the source http(...) of "
+           "<penstock/storage/http.hpp> in penstock::http, or download them with `hf download`";
+  return text({"there is no storage for ", scheme,
+               ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+}
+
+PENSTOCK_INLINE std::string local_path(std::string_view path) {
+  check_is_name(path);
+  if (path != "~" && !path.starts_with("~/")) return std::string(path);
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0')
+    throw error(errc::argument, {"'", path, "' begins with ~, and HOME is not set: write the whole path"});
+  return text({home, path.substr(1)});
+}
+
+PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
+  for (std::string& name : names) name = local_path(name);
+  return names;
+}
+
+PENSTOCK_INLINE std::vector<std::string> names_of_patterns(std::string_view patterns) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= patterns.size();) {
+    const std::size_t end = std::min(patterns.find("::", begin), patterns.size());
+    for (std::string& name : file_names(patterns.substr(begin, end - begin)))
+      names.push_back(std::move(name));
+    begin = end + 2;
+  }
+  return names;
+}
+
+inline thread_local int glob_failure = 0;
+
+// glob calls this for a folder that it cannot read. A folder that vanished, or is a file, has no match.
+PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
+  if (why == ENOENT || why == ENOTDIR) return 0;
+  glob_failure = why;
+  return 1;
+}
+
+PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) {
+  struct matches {
+    ::glob_t found{};
+    ~matches() { ::globfree(&found); }
+  } all;
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, glob_failed, &all.found);
+  if (code == GLOB_NOSPACE) throw std::bad_alloc();
+  if (code == GLOB_ABORTED) {
+    throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
+                           "': ", std::generic_category().message(glob_failure)});
+  }
+  std::vector<std::string> names;
+  if (code == 0) {
+    // By bytes, not by the locale as glob itself would; std::sort would cost a program 2 KB of code.
+    std::qsort(all.found.gl_pathv, all.found.gl_pathc, sizeof(char*), [](const void* a, const void* b) {
+      return std::strcmp(*static_cast<const char* const*>(a), *static_cast<const char* const*>(b));
+    });
+    for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
+      std::string name = all.found.gl_pathv[i];
+      if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
+    }
+  }
+  if (names.empty()) {
+    throw error(errc::missing, {"no file matches '", pattern,
+                                "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
+  }
+  return names;
+}
+
+}  // namespace detail::files
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         port.find_first_not_of("0123456789", 1) == std::string_view::npos);
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
+
+PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
+  detail::files::check_is_name(pattern);
+  std::vector<std::string> expanded = detail::files::listed_names(expand_braces(pattern));
+  const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
+  if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
+  std::vector<std::string> names;
+  std::set<std::string> matched;  // so that globs that overlap do not repeat a file
+  for (std::string& name : expanded) {
+    if (globs(name) && ::access(name.c_str(), F_OK) != 0) {
+      for (std::string& match : detail::files::matches_of(name))
+        if (matched.insert(match).second) names.push_back(std::move(match));
+    } else {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/descriptor_cache.hpp
+
+namespace penstock::inline v0_1::detail::files {
+
+/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
+/// are closed.
+///
+/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
+/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
+/// are in flight.
+class descriptor_cache {
+  static constexpr std::uint64_t number_mask = 0x7fffffffu;
+  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
+
+ public:
+  /// A descriptor that stays open while this lives.
+  class lease {
+   public:
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
+    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
+    }
+    [[nodiscard]] int get() const noexcept { return number_; }
+
+   private:
+    std::atomic<std::uint64_t>* word_;
+    int number_;
+  };
+
+  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
+  descriptor_cache(std::span<const std::string> paths, std::size_t limit);
+  ~descriptor_cache();
+
+  [[nodiscard]] lease use(object_id id);
+
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  [[nodiscard]] std::size_t open_now();
+
+ private:
+  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
+  static std::size_t default_limit() noexcept;
+  /// The caller holds a use of the file's word, so no other thread can close what is published here.
+  int open_slowly(object_id id);
+  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
+  /// that can be closed.
+  void close_until(std::size_t wanted);
+
+  std::span<const std::string> paths_;
+  std::size_t limit_;
+  fixed_array<std::atomic<std::uint64_t>> words_;
+  fixed_array<object_version> seen_;
+  std::mutex mutex_;
+  std::vector<object_id> open_;
+  std::size_t hand_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail::files
+
+// ---- penstock/storage/local/descriptor_cache.ipp
+
+namespace penstock::inline v0_1::detail::files {
+
+PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+    : paths_(paths),
+      limit_(limit == 0 ? default_limit() : limit),
+      words_(paths.size()),
+      seen_(paths.size()) {}
+PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
+  for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
+}
+
+PENSTOCK_INLINE descriptor_cache::lease descriptor_cache::use(object_id id) {
+  if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
+  std::atomic<std::uint64_t>& word = words_[id];
+  const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
+  if ((before & open_bit) != 0) [[likely]] {
+    if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
+    return {word, number_of(before)};
+  }
+  try {
+    return {word, open_slowly(id)};
+  } catch (...) {
+    word.fetch_sub(one_use, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
+  const std::scoped_lock lock(mutex_);
+  return open_.size();
+}
+
+PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
+  rlimit allowed{};
+  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
+  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
+}
+
+PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
+  const std::string& path = paths_[id];
+  descriptor opened(open_quietly(path));
+  if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
+    const int why = errno;
+    {
+      const std::scoped_lock lock(mutex_);
+      close_until(open_.size() / 2);
+    }
+    opened = descriptor(open_quietly(path));
+    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
+  }
+  if (opened.get() < 0) throw failure("open", path, errno);
+  const object_version now = version_of(opened.get(), path);
+
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t word = words_[id].load(std::memory_order_acquire);
+  if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
+  if (seen_[id] != object_version{} && seen_[id] != now) {
+    throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
+                           " bytes and has ", now.size, " now; open the dataset again"})
+        .in_file(path)
+        .recurring();
+  }
+  seen_[id] = now;
+  open_.push_back(id);
+  const int number = opened.release();
+  words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
+  close_until(limit_);
+  return number;
+}
+
+PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
+  for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
+    if (hand_ >= open_.size()) hand_ = 0;
+    std::atomic<std::uint64_t>& word = words_[open_[hand_]];
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    if (seen >= one_use) {
+      ++hand_;
+    } else if ((seen & recent_bit) != 0) {
+      word.fetch_and(~recent_bit, std::memory_order_relaxed);
+      ++hand_;
+    } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
+      ::close(number_of(seen));
+      open_[hand_] = open_.back();
+      open_.pop_back();
+    }
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail::files
+
+// ---- penstock/storage/sigbus_guard.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One of the process's guarded ranges of addresses.
+struct guarded_range {
+  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
+
+  std::atomic<std::uintptr_t> begin{0};  // 0: free
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
+  std::atomic<bool> writable{false};               // whether the zeros may be written to
+};
+
+/// Orders the reads of a mapping before this one ahead of those after it. On x86 the processor does that, and
+/// only the compiler needs to be told; a fence would make the thread sanitizer warn.
+inline void order_reads() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  std::atomic_signal_fence(std::memory_order_acquire);
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
+/// Takes a free range; the first one installs the handler.
+[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
+
+}  // namespace detail
+
+/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
+///
+/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
+/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
+/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
+/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
+/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
+/// recognise, as this one does.
+///
+/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
+/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
+///
+/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
+/// signal and a call of mmap.
+/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
+/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
+class sigbus_guard {
+ public:
+  sigbus_guard() = default;
+  explicit sigbus_guard(bytes_view mapped) : sigbus_guard(mapped, false) {}
+  /// Of a mapping that is written to: what is written to lost pages is seen by this process alone.
+  explicit sigbus_guard(mutable_bytes mapped) : sigbus_guard(mapped, true) {}
+  sigbus_guard(sigbus_guard&& other) noexcept
+      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
+  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
+    std::swap(range_, other.range_);
+    std::swap(begin_, other.begin_);
+    return *this;
+  }
+  ~sigbus_guard() {
+    if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
+  }
+
+  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
+  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
+    if (range_ == nullptr) return std::nullopt;
+    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
+    if (at == detail::guarded_range::nothing_lost) return std::nullopt;
+    return at - begin_;
+  }
+
+ private:
+  sigbus_guard(bytes_view mapped, bool writable) {
+    if (mapped.empty()) return;
+    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
+    range_ = &detail::guard_range(begin_, begin_ + mapped.size(), writable);
+  }
+
+  detail::guarded_range* range_ = nullptr;
+  std::uintptr_t begin_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sigbus_guard.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
+/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
+/// nothing.
+class guarded_ranges {
+ public:
+  static guarded_ranges& of_process() noexcept { return process_; }
+
+  /// Takes a free range; the first one installs the handler.
+  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end, bool writable) {
+    const std::scoped_lock lock(mutex_);
+    install();
+    guarded_range& found = free_range();
+    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
+    found.writable.store(writable, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_release);
+    found.begin.store(begin, std::memory_order_release);
+    return found;
+  }
+
+ private:
+  struct block {
+    std::array<guarded_range, 256> ranges;
+    std::atomic<block*> next{nullptr};
+  };
+
+  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
+  guarded_range& free_range() {
+    for (block* const begin = last_;;) {
+      for (guarded_range& one : last_->ranges) {
+        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
+      }
+      block* const next = last_->next.load(std::memory_order_relaxed);
+      last_ = next != nullptr ? next : &first_;
+      if (last_ == begin) break;
+    }
+    // Blocks are never freed: the handler may be in them.
+    auto* const fresh = new block;
+    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    first_.next.store(fresh, std::memory_order_release);
+    last_ = fresh;
+    return fresh->ranges.front();
+  }
+
+  void install() noexcept {
+    if (page_ != 0) return;
+    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    ::sigaction(SIGBUS, nullptr, &previous_);
+    struct sigaction ours {};
+    ours.sa_sigaction = &on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(SIGBUS, &ours, nullptr);
+  }
+
+  static void on_signal(int number, siginfo_t* info, void* context) {
+    const int kept = errno;
+    const bool fault = info->si_code > 0;  // otherwise another process sent it
+    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+      process_.pass_on(number, info, context, fault);
+    errno = kept;
+  }
+
+  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
+  // Not inlined: reports of the thread sanitizer then have its whole name.
+  [[gnu::noinline]] bool replace(std::uintptr_t address) noexcept {
+    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
+      for (guarded_range& one : at->ranges) {
+        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
+        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
+        if (begin == 0 || address < begin || address >= end) continue;
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
+        const std::uintptr_t page = address / page_ * page_;
+        // Recorded before it is done, so that a thread that reads zeros finds the record.
+        std::uintptr_t lowest = one.lost.load();
+        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
+        }
+        return ::mmap(reinterpret_cast<void*>(page), end - page,
+                      one.writable.load() ? PROT_READ | PROT_WRITE : PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+      }
+    }
+    return false;
+  }
+
+  /// Does what would have happened without this handler.
+  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
+    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
+      previous_.sa_sigaction(number, info, context);
+    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
+      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
+      if (!fault) (void)::raise(number);
+    } else if (previous_.sa_handler != SIG_IGN) {
+      previous_.sa_handler(number);
+    }
+  }
+
+  static guarded_ranges process_;
+
+  std::mutex mutex_;
+  std::uintptr_t page_ = 0;
+  struct sigaction previous_ {};
+  block first_;
+  block* last_ = &first_;  // with the range found last
+};
+
+// Inline in both forms: a program that uses both must have a single instance.
+inline constinit guarded_ranges guarded_ranges::process_{};
+
+PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable) {
+  return guarded_ranges::of_process().add(begin, end, writable);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/local/mapping.hpp
+
+namespace penstock::inline v0_1::detail::files {
+
+/// Throws the error of a file that was truncated or written to while it was mapped.
+[[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
+
+/// How many mappings the process has, and may have; 0 if the system does not say.
+struct mapping_counts {
+  std::uint64_t there = 0, maximum = 0;
+};
+[[nodiscard]] mapping_counts count_mappings() noexcept;
+
+/// The error of a file of so many bytes that cannot be mapped, with what to do about it.
+[[nodiscard]] error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
+                                    mapping_counts counts);
+
+/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
+class mapping {
+ public:
+  /// Maps an open file that has this version; throws errc::io if the system refuses.
+  mapping(int opened, const object_version& version, const std::string& path, bool guarded);
+  ~mapping();
+
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return version_.size; }
+  [[nodiscard]] const object_version& version() const noexcept { return version_; }
+
+  void check_lost(const std::string& path) const {
+    if (const auto offset = guard_.lost()) [[unlikely]]
+      throw_changed_while_mapped(path, *offset);
+  }
+  /// Asks the system to load these bytes into memory.
+  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Tells the system how the file will be read: a value of `madvise`.
+  void advise(int advice) const noexcept;
+
+  [[nodiscard]] static std::uint64_t page() noexcept;
+
+ private:
+  const std::byte* data_ = nullptr;
+  object_version version_;
+  sigbus_guard guard_;
+};
+
+/// Whether most of an open file is in memory: at least 15 of 16 pages spread over it are. Does not wait for
+/// the disk. False if the file system cannot tell. `draw` selects the pages; pass a different one each time,
+/// since the system starts to load the pages asked about.
+[[nodiscard]] bool is_in_memory(int opened, std::uint64_t size, std::uint64_t draw) noexcept;
+
+}  // namespace penstock::inline v0_1::detail::files
+
+// ---- penstock/storage/local/mapping.ipp
+
+#if defined(__linux__)
+#include <sys/statfs.h>
+#endif
+
+namespace penstock::inline v0_1::detail::files {
+
+PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  throw error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
+      .in_file(path)
+      .at_offset(offset);
+}
+PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
+  // Without a stream or a string: there may be no memory to have, either.
+  char some[4096];
+  const auto read_all = [&](const char* path, auto&& take) {
+    const descriptor opened(::open(path, O_RDONLY | O_CLOEXEC));
+    for (ssize_t got = 0; opened.get() >= 0 && (got = ::read(opened.get(), some, sizeof(some))) > 0;)
+      take(std::string_view(some, static_cast<std::size_t>(got)));
+  };
+  mapping_counts made;
+  read_all("/proc/sys/vm/max_map_count", [&](std::string_view text) {
+    std::from_chars(text.data(), text.data() + text.size(), made.maximum);
+  });
+  read_all("/proc/self/maps", [&](std::string_view text) {
+    made.there += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  });
+  return made;
+}
+
+PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
+                                      mapping_counts counts) {
+  if (code != ENOMEM) return failure("map the file", path, code);
+  constexpr std::uint64_t near = 16;  // other threads may have made or removed some
+  const std::string_view instead = "give the source a storage that reads, such as file(...), if it takes one";
+  if (counts.maximum != 0 && counts.there + near >= counts.maximum)
+    return error(errc::io, {"cannot map the file: the process has ", counts.there,
+                            " mappings, one for each file, and the system allows ", counts.maximum,
+                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.maximum,
+                            "`, put the data into fewer files, or ", instead})
+        .in_file(path);
+  return error(errc::io, {"cannot map the file: there are no ", bytes,
+                          " bytes of addresses left for it; raise `ulimit -v`, or ", instead})
+      .in_file(path);
+}
+
+PENSTOCK_INLINE mapping::mapping(int opened, const object_version& version, const std::string& path,
+                                 bool guarded)
+    : version_(version) {
+  if (version.size == 0) return;
+  const auto length = static_cast<std::size_t>(version.size);
+  void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
+  if (where == MAP_FAILED) {
+    const int code = errno;
+    throw mapping_failure(path, version.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
+  }
+  data_ = static_cast<const std::byte*>(where);
+  try {
+    if (guarded) guard_ = sigbus_guard({data_, length});
+  } catch (...) {
+    ::munmap(where, length);
+    throw;
+  }
+}
+PENSTOCK_INLINE mapping::~mapping() {
+  guard_ = sigbus_guard();  // before the addresses can be reused
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(version_.size));
+}
+
+PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (offset >= version_.size) return;
+  const std::uint64_t end = size > version_.size - offset ? version_.size : offset + size;
+  const std::uint64_t begin = offset - offset % page();
+  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
+}
+PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
+  if (data_ != nullptr)
+    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(version_.size), advice);
+}
+
+PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
+  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+#if defined(__linux__)
+/// Whether a file system exists only in memory; older kernels do not answer for its files.
+PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
+  struct statfs of {};
+  constexpr auto tmpfs = 0x01021994, ramfs = static_cast<int>(0x858458f6u);
+  return ::fstatfs(opened, &of) == 0 &&
+         (static_cast<int>(of.f_type) == tmpfs || static_cast<int>(of.f_type) == ramfs);
+}
+#endif
+
+PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size,
+                                  [[maybe_unused]] std::uint64_t draw) noexcept {
+#if defined(RWF_NOWAIT)
+  constexpr std::uint64_t places = 16;
+  if (size < places) return false;
+  unsigned missing = 0;
+  std::byte one{};
+  const iovec into{&one, 1};
+  for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
+    // mincore and cachestat reveal nothing about files of other users
+    const std::uint64_t part = size / places;
+    const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
+    ssize_t got = 0;
+    do got = ::preadv2(opened, &into, 1, at, RWF_NOWAIT);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno != EAGAIN) return lives_in_memory(opened);
+    if (got < 1) ++missing;
+  }
+  return missing < 2;
+#else
+  return false;
+#endif
+}
+
+}  // namespace penstock::inline v0_1::detail::files
+
+// ---- penstock/storage/file.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+class uring_reads;
+}
+
+/// How `file` reads.
+enum class file_access : std::uint8_t {
+  automatic,  ///< files in memory through a mapping, others with pread
+  read,       ///< with pread
+  map,        ///< through mappings
+};
+
+/// Options of `file`. None of them changes the bytes.
+struct file_options {
+  /// The number of descriptors a session keeps open; 0: the smaller of 512 and half of what `ulimit -n`
+  /// allows.
+  std::size_t descriptors = 0;
+  file_access access = file_access::automatic;
+};
+
+/// Storage of local files: one path, a pattern, or a list of paths.
+///
+///     const file shards("train-{0000..0127}.tar");
+///     const file two({"a.tar", "b.tar"});
+///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
+///
+/// A pattern is expanded by `file_names`; the names of a list are taken literally. Nothing is opened
+/// before `connect`.
+/// A session opens a file at its first use and keeps a bounded number of descriptors, so 10,000 shards work
+/// under `ulimit -n 1024`. A read is one system call and costs about 0.4 us plus the copy out of the page
+/// cache.
+/// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
+/// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
+/// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
+/// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
+/// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
+/// page. Set `file_options::access` to choose by hand; `session::mapped` tells which choice was made. Files
+/// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
+/// files beyond the first 16,384 in a session are read with pread.
+/// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
+/// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
+/// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
+/// read, or was changed or truncated while in use; errc::format for a range beyond the end.
+/// Threads: any number of threads may use a session; a read of an open file takes no lock.
+class file {
+  using mapping = detail::files::mapping;
+  struct shared_names {
+    std::vector<std::string> names;
+    std::string pattern;
+  };
+  /// How one file is read now, and when to reconsider.
+  struct choice {
+    std::atomic<const mapping*> mapped{nullptr};
+    std::atomic<std::uint32_t> reads{0};  // with pread; simultaneous reads may count as one
+    std::atomic<std::uint32_t> next_look{8};
+  };
+  struct state {
+    state(shared<const shared_names> given, const file_options& options);
+    ~state();
+
+    shared<const shared_names> names;
+    file_access access;
+    detail::files::descriptor_cache open_files;
+    detail::fixed_array<choice> choices;
+    std::atomic<std::size_t> mappings{0};
+    std::uint64_t page;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
+
+  /// What a run reads through; see `mapped_session`.
+  class session {
+   public:
+    static constexpr session_traits traits = {.mapped = mapped_objects::some, .prefetches = true};
+
+    [[nodiscard]] std::uint64_t size(object_id id) const {
+      const mapping* const there = mapping_of(id);
+      return there != nullptr ? there->size() : version(id).size;
+    }
+    /// The file's current version, even if it is mapped.
+    [[nodiscard]] object_version version(object_id id) const;
+
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      read(id, offset, into,
+           [](mutable_bytes to, const std::byte* bytes) { std::memcpy(to.data(), bytes, to.size()); });
+    }
+    /// As above; what is mapped is copied by `copy(into, from)`.
+    template <class Copy>
+    void read(object_id id, std::uint64_t offset, mutable_bytes into, Copy&& copy) const {
+      if (const mapping* const there = mapping_of(id)) [[likely]] {
+        detail::files::check_range(offset, into.size(), there->size(), path(id));
+        if (into.empty()) return;
+        copy(into, there->data() + offset);
+        check_whole(*there, id, offset + into.size());
+      } else {
+        read_from_file(id, offset, into);
+      }
+    }
+    /// Whether an object is mapped by now; once true, it stays true.
+    [[nodiscard]] bool mapped(object_id id) const noexcept { return mapping_of(id) != nullptr; }
+    /// A range in place; the object must be mapped.
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const mapping* const there = mapping_of(id);
+      if (there == nullptr) [[unlikely]]
+        throw_not_mapped(id);
+      detail::files::check_range(offset, size, there->size(), path(id));
+      check_whole(*there, id, offset + size);
+      return {there->data() + offset, detail::to_size(size)};
+    }
+    /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
+    /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
+    /// page.
+    void confirm(object_id id) const {
+      if (const mapping* const there = mapping_of(id)) touch_last_page(*there, id);
+    }
+
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                         std::uint64_t size) const noexcept {
+      const mapping* const there = mapping_of(id);
+      if (there == nullptr || offset >= there->size()) return;
+      detail::prefetch_lines(there->data() + offset, size);
+      detail::prefetch_lines(there->data() + last_page(*there), 1);  // which the read checks
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
+    /// Whether a file is in memory and mapped; checks now and then, as `read` does.
+    [[nodiscard]] bool resident(object_id id) const;
+
+    /// The number of descriptors open now, and its limit.
+    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
+    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
+
+   private:
+    friend file;
+    friend class detail::uring_reads;  // reads the same files without waiting
+    static constexpr std::size_t max_read_bytes = std::size_t{1} << 30;
+    static constexpr std::size_t max_mappings = 16'384;  // Linux allows 65,530 in a process by default
+    static constexpr std::uint64_t smallest = 1_MiB;
+
+    explicit session(shared<state> made) : state_(std::move(made)) {}
+
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
+    [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
+    [[nodiscard, gnu::always_inline]] const mapping* mapping_of(object_id id) const noexcept {
+      return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
+                                              : nullptr;
+    }
+
+    /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
+    /// page read as zeros and raise no signal; touching the file's last page after them does.
+    void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
+      if (end > last_page(there)) [[unlikely]]
+        return check_end(there, id);
+      touch_last_page(there, id);
+    }
+    [[nodiscard]] std::uint64_t last_page(const mapping& there) const noexcept {
+      return (there.size() - 1) & ~(state_->page - 1);
+    }
+    void touch_last_page(const mapping& there, object_id id) const {
+      detail::order_reads();
+      (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
+      there.check_lost(path(id));
+    }
+    void check_end(const mapping& there, object_id id) const;
+    void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
+    /// Counts a read with pread, and checks from time to time whether a mapping would be better.
+    void think_again(object_id id, int opened) const;
+    void map(object_id id, int opened) const;
+    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
+    /// Bytes read by one system call; throws at the end of the file and for failures other than EINTR.
+    std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
+
+    shared<state> state_;
+  };
+
+  explicit file(std::string_view pattern, file_options options = {});
+  explicit file(std::vector<std::string> paths, file_options options = {});
+  file(std::initializer_list<const char*> paths, file_options options = {});
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept;
+  [[nodiscard]] session connect() const;
+  /// See `renaming_storage`.
+  [[nodiscard]] file with_names(std::vector<std::string> names) const {
+    return file(std::move(names), options_);
+  }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  shared<const shared_names> names_;
+  file_options options_;
+};
+
+static_assert(storage<file>, "file is a storage");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE file::state::state(shared<const shared_names> given, const file_options& options)
+    : names(std::move(given)),
+      access(options.access),
+      open_files(names->names, options.descriptors),
+      choices(names->names.size()),
+      page(mapping::page()) {}
+PENSTOCK_INLINE file::state::~state() {
+  for (std::size_t i = 0; i < names->names.size(); ++i)
+    delete choices[i].mapped.load(std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
+  throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
+}
+
+PENSTOCK_INLINE object_version file::session::version(object_id id) const {
+  const auto opened = state_->open_files.use(id);
+  return detail::files::version_of(opened.get(), path(id));
+}
+
+PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t offset,
+                                                   mutable_bytes into) const {
+  const auto opened = state_->open_files.use(id);
+  check_offset(id, offset, into.size());
+  if (state_->access != file_access::read) {
+    think_again(id, opened.get());
+    if (mapped(id)) return read(id, offset, into);
+  }
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got =
+        ::pread(opened.get(), into.data() + done, std::min(into.size() - done, max_read_bytes),
+                static_cast<off_t>(offset + done));
+    done += advance(id, got, offset, into.size());
+  }
+}
+
+PENSTOCK_INLINE bool file::session::resident(object_id id) const {
+  if (state_->access == file_access::read || mapped(id)) return mapped(id);
+  think_again(id, state_->open_files.use(id).get());
+  return mapped(id);
+}
+
+PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
+  if (state_->access == file_access::map) return map(id, opened);
+  choice& one = state_->choices[id];
+  const std::uint32_t reads = one.reads.load(std::memory_order_relaxed) + 1;
+  one.reads.store(reads, std::memory_order_relaxed);
+  std::uint32_t look = one.next_look.load(std::memory_order_relaxed);
+  if (reads < look) return;
+  if (!one.next_look.compare_exchange_strong(look, look > (1u << 30) ? ~0u : 2 * look)) return;
+  const std::uint64_t bytes = detail::files::version_of(opened, path(id)).size;
+  if (bytes < smallest || sizeof(void*) < 8 ||
+      state_->mappings.load(std::memory_order_relaxed) >= max_mappings ||
+      !detail::files::is_in_memory(opened, bytes, look))
+    return;
+  try {
+    map(id, opened);
+  } catch (const error&) {  // a file that cannot be mapped can still be read
+    one.next_look.store(~0u, std::memory_order_relaxed);
+    state_->mappings.store(max_mappings, std::memory_order_relaxed);  // and others would not be, either
+  }
+}
+
+PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
+  const object_version now = detail::files::version_of(opened, path(id));
+  if (now.size == 0) return;
+  auto fresh = std::make_unique<mapping>(opened, now, path(id), true);
+  const mapping* expected = nullptr;
+  // Two threads may map one file at once; the slower one discards its mapping.
+  if (!state_->choices[id].mapped.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+    return;
+  (void)fresh.release();
+  state_->mappings.fetch_add(1, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id) const {
+  there.check_lost(path(id));
+  const auto opened = state_->open_files.use(id);
+  if (detail::files::version_of(opened.get(), path(id)).size < there.size())
+    detail::files::throw_changed_while_mapped(path(id), there.size() - there.size() % state_->page);
+}
+
+PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,
+                                              std::uint64_t size) const noexcept {
+  try {
+    if (const mapping* const there = mapping_of(id)) return there->will_need(offset, size);
+    const auto opened = state_->open_files.use(id);
+    ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+  } catch (...) {  // the read itself reports the error
+  }
+}
+
+PENSTOCK_INLINE void file::session::check_offset(object_id id, std::uint64_t offset,
+                                                 std::uint64_t size) const {
+  constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  detail::files::check_range(offset, size, furthest, path(id));
+}
+
+PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t got, std::uint64_t offset,
+                                                   std::size_t wanted) const {
+  if (got > 0) return static_cast<std::size_t>(got);
+  if (got < 0 && errno == EINTR) return 0;
+  if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
+  detail::files::check_range(offset, wanted, size(id), path(id));
+  throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
+}
+
+PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
+    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
+PENSTOCK_INLINE file::file(std::vector<std::string> paths, file_options options)
+    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
+PENSTOCK_INLINE file::file(std::initializer_list<const char*> paths, file_options options)
+    : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+PENSTOCK_INLINE file::session file::connect() const {
+  return session(std::make_shared<state>(names_, options_));
+}
+PENSTOCK_INLINE std::string file::describe() const {
+  const char* const how = options_.access == file_access::read  ? ", read"
+                          : options_.access == file_access::map ? ", mapped"
+                                                                : "";
+  return detail::text(
+      {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), how,
+       ")"});
+}
+
+PENSTOCK_INLINE std::span<const std::string> file::names() const noexcept { return names_->names; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/file_pattern.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+template <class T>
+concept pattern_text =
+    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+
+template <pattern_text Text>
+[[nodiscard]] std::string to_pattern(const Text& text) {
+  if constexpr (std::convertible_to<const Text&, std::string_view>) {
+    return std::string(static_cast<std::string_view>(text));
+  } else {
+    return text;
+  }
+}
+
+/// The files that a pattern names, in WebDataset's notation: `::` separates patterns.
+[[nodiscard]] inline file files_of(const std::string& pattern) {
+  return pattern.find("::") == std::string::npos ? file(pattern) : file(files::names_of_patterns(pattern));
+}
+/// The paths of the files that a pattern names.
+[[nodiscard]] inline std::vector<std::string> paths_of(const std::string& pattern) {
+  const file found = files_of(pattern);
+  return std::vector<std::string>(found.names().begin(), found.names().end());
+}
+
+/// Local files as a caller gives them: a pattern, or a list of paths, in which braces are not expanded.
+struct given_paths {
+  std::vector<std::string> names;
+
+  template <pattern_text Text>
+  // NOLINT: implicit
+  given_paths(const Text& pattern) : names(paths_of(to_pattern(pattern))) {}
+  // NOLINT: implicit
+  given_paths(std::vector<std::string> paths) : names(files::listed_names(std::move(paths))) {}
+  given_paths(std::initializer_list<const char*> paths)
+      : given_paths(std::vector<std::string>(paths.begin(), paths.end())) {}
+  given_paths(std::initializer_list<std::string> paths) : given_paths(std::vector<std::string>(paths)) {}
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
+    std::uint64_t stamp = 0;
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
+  };
+  /// The location of a sample: the number of its shard, and its number within the shard.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards);
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept;
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where each non-empty shard begins, and last the number of samples.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
+
+ private:
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
+  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
+
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    shared<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    double shards_per_sample = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
+[[nodiscard]] std::string to_string(const manifest& all);
+
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
+[[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > max_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  if (made->samples != 0)
+    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
+  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
+  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  }
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
+
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  return detail::in_file(where.names[0], [&] {
+    const object_bytes text = session.range(0, 0, session.size(0));
+    return manifest_from_string(text_of(text));
+  });
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset as they were when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_version> versions;  // by shard
+  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
+  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
+  void compare(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the version.
+  void compare_version(session_view session, std::size_t shard) const;
+  /// Notes the ends of an object, for `compare`.
+  void learn_ends(object_id id, std::uint64_t hash);
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// `work()`, which reads an object: errors name the file, unless the object has changed, which is the error
+/// then.
+template <class Work>
+auto reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
+  try {
+    if constexpr (std::is_void_v<decltype(work())>) {
+      work();
+      session.confirm(object);
+    } else {
+      auto made = work();
+      session.confirm(object);
+      return made;
+    }
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(name);
+    throw;
+  }
+}
+
+/// What a plan knows about files, and the storage that holds them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
+[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
+  if (!session.has_version(object(shard), versions[shard]))
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  compare_version(session, shard);
+  const object_id id = object(shard);
+  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
+  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
+  session.confirm(id);
+  if (!same)
+    throw error(
+        errc::io,
+        "the file was replaced after the dataset was opened, by another one of the same size and time; "
+        "open it again")
+        .in_file(path(shard))
+        .recurring();
+}
+
+PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
+  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
+  ends[id] = hash;
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
+}
+PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
+  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/record_format.hpp
+
+/// What a format of files of records is, for `record_files`.
+namespace penstock::inline v0_1 {
+
+/// A field of a format's records. `in_index`: its values are part of the index, so that nothing is read.
+struct record_field {
+  std::string name, type;
+  bool in_index = false;
+  friend bool operator==(const record_field&, const record_field&) = default;
+};
+
+/// Where a value of a record is: bytes of its file, or, of a field that is in the index, bytes in memory that
+/// live as long as the index. A format may derive from it to tell its codecs more.
+struct value_place {
+  std::uint64_t begin = 0, size = 0;
+  const std::byte* in_memory = nullptr;
+};
+
+/// An index that knows where each value is: `place(record, field)` returns a `value_place`, or throws.
+template <class I>
+concept places_values = requires(const I& index, std::uint64_t record, std::size_t field) {
+  { index.place(record, field) } -> std::derived_from<value_place>;
+};
+/// An index that knows where records are, which say themselves where their values are: `record(i)` is the
+/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes: at least the
+/// `head()` that this needs, or all of a shorter record. A value outside its record is an error. Such records
+/// are read as a whole below 32 KiB, and their values one by one above.
+template <class I>
+concept divides_records =
+    requires(const I& index, std::uint64_t record, bytes_view bytes, std::span<value_place> places) {
+      { index.record(record) } -> std::same_as<value_place>;
+      { index.head() } -> std::convertible_to<std::uint64_t>;
+      index.divide(record, bytes, places);
+    };
+
+/// A list of fields that an index keeps, such as `const std::vector<record_field>&`.
+template <class L>
+concept listed_fields = std::is_lvalue_reference_v<L> && requires(const L fields, std::size_t field) {
+  { fields.size() } -> std::convertible_to<std::size_t>;
+  { fields[field] } -> std::convertible_to<const record_field&>;
+  { fields == fields } -> std::convertible_to<bool>;
+};
+
+/// What a format knows about a file: an object that is kept as long as the plan. Any number of threads may
+/// call its members at once. Members marked "optional" may be missing.
+///
+///   records()               how many there are
+///   fields()                a reference to a list of `record_field`, the same in all files
+///   place(record, field)    see `places_values`; or record, head and divide, see `divides_records`
+///   key(record)             optional: a text; without it a record's key is "file:17"
+///   mark()                  optional: a hash that changes when the dataset does, for the fingerprint; without it the
+///                           places of all values are hashed
+///   payload()               optional: the bytes of its values; without it the size of the file
+///   prefetch(record)        optional: prefetches the memory that `place` will look at
+template <class I>
+concept record_index = (places_values<I> || divides_records<I>)&&requires(const I& index) {
+  { index.records() } -> std::convertible_to<std::uint64_t>;
+  { index.fields() } -> listed_fields;
+};
+
+/// A format of files of records: a value that says how the index of a file is read.
+///
+///   source_name                      its name in messages
+///   index                            see `record_index`
+///   read_index(session, object)      reads it; throws `errc::format`, with the offset, for what is none. What lies in
+///                                    another file is part of the value
+///   mark                             optional: a number that is mixed into the fingerprint; without it a hash of the name
+///   check_codec(field, codec)        optional, static: throws if a codec of that name cannot read a field
+template <class F>
+concept record_format =
+    std::copy_constructible<F> && requires(const F& format, session_view session, object_id object) {
+      { F::source_name } -> std::convertible_to<std::string_view>;
+      requires record_index<typename F::index>;
+      { format.read_index(session, object) } -> std::same_as<typename F::index>;
+    };
+
+namespace detail {
+
+/// A format that says itself how its files are kept and opened.
+template <class F>
+concept own_layout = requires { typename F::files; };
+
+/// Says what a format lacks, in one sentence.
+template <class F>
+consteval bool explain_format() {
+  if constexpr (own_layout<F>)
+    return true;
+  else if constexpr (!requires { typename F::index; })
+    static_assert(
+        requires { typename F::index; },
+        "penstock: a record_format needs a type `index`, what is kept of a file");
+  else if constexpr (!places_values<typename F::index> && !divides_records<typename F::index>)
+    static_assert(places_values<typename F::index>,
+                  "penstock: the index of a record_format needs `value_place place(std::uint64_t record, "
+                  "std::size_t field) const`, or record, head and divide; see divides_records");
+  else if constexpr (!record_index<typename F::index>)
+    static_assert(record_index<typename F::index>,
+                  "penstock: the index of a record_format needs `std::uint64_t records() const`, and `const "
+                  "std::vector<record_field>& fields() const`");
+  else
+    static_assert(
+        record_format<F>,
+        "penstock: a record_format needs `static constexpr std::string_view source_name`, and `index "
+        "read_index(session_view, object_id) const`");
+  return true;
+}
+
+/// In the place of what is no format, so that there is one error.
+struct no_format {
+  static constexpr std::string_view source_name = "none";
+  struct index {
+    std::vector<record_field> none{};
+    [[nodiscard]] static std::uint64_t records() noexcept { return 0; }
+    [[nodiscard]] const std::vector<record_field>& fields() const noexcept { return none; }
+    [[nodiscard]] static value_place place(std::uint64_t, std::size_t) noexcept { return {}; }
+  };
+  template <class F>
+  no_format(const F&) noexcept {}
+  [[nodiscard]] static index read_index(session_view, object_id) { return {}; }
+};
+template <class F>
+using format_or_none = std::conditional_t<own_layout<F> || record_format<F>, F, no_format>;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A loop whose rounds are taken by whatever threads have nothing else to do.
+class shared_loop {
+ public:
+  /// Calls `work(i)` for each i below `count`; it must outlive the loop.
+  template <class Work>
+  shared_loop(std::size_t count, Work& work) noexcept
+      : count_(count),
+        work_([](void* what, std::size_t i) { (*static_cast<Work*>(what))(i); }),
+        what_(const_cast<std::remove_const_t<Work>*>(&work)) {}
+
+  /// Takes rounds until none is left, or one has failed. Any number of threads.
+  void help() noexcept;
+  /// Rethrows the failure of the lowest round. Called when no thread helps any more.
+  void end();
+  /// Takes all rounds in up to `threads` threads (0: one per processor), and ends.
+  void run(std::size_t threads);
+
+ private:
+  std::size_t count_;
+  void (*work_)(void* what, std::size_t i);
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::size_t lowest_ = 0;
+  std::exception_ptr failure_;
+};
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
+/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  shared_loop(count, work).run(threads);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void shared_loop::help() noexcept {
+  while (!stopped_.load(std::memory_order_relaxed)) {
+    // Numbers are handed out in order: when one fails, all lower ones have been started and will finish.
+    const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= count_) return;
+    // Told outside of the handler, so that the thread that ends last does not free what another one throws.
+    std::exception_ptr thrown;
+    try {
+      work_(what_, i);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    if (!thrown) continue;
+    stopped_.store(true, std::memory_order_relaxed);
+    const std::scoped_lock lock(mutex_);
+    if (!failure_ || i < lowest_) {
+      std::swap(failure_, thrown);
+      lowest_ = i;
+    }
+  }
+}
+
+PENSTOCK_INLINE void shared_loop::end() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+PENSTOCK_INLINE void shared_loop::run(std::size_t threads) {
+  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  threads = std::min(threads, count_);
+  const auto help_it = [](void* loop) -> void* {
+    static_cast<shared_loop*>(loop)->help();
+    return nullptr;
+  };
+  std::vector<pthread_t> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.reserve(threads);
+    pthread_t one{};
+    // the threads that were created do the work
+    if (::pthread_create(&one, nullptr, help_it, this) != 0) break;
+    others.push_back(one);
+  }
+  help();
+  for (const pthread_t other : others) ::pthread_join(other, nullptr);
+  end();
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/loaded_once.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What a run loads for each shard when it is first needed, and keeps.
+template <class T>
+class loaded_once {
+ public:
+  /// Of these shards, `filled` have samples, and will be loaded some day.
+  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
+  loaded_once(const loaded_once&) = delete;
+  loaded_once& operator=(const loaded_once&) = delete;
+  ~loaded_once() {
+    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
+  }
+
+  /// Null if it is not loaded. Takes no lock.
+  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
+    return loaded_[shard].load(std::memory_order_acquire);
+  }
+  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
+  template <class Load>
+  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
+    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
+    if (const T* other = find(shard)) return *other;
+    const T* const fresh = load();
+    loaded_[shard].store(fresh, std::memory_order_release);
+    missing_.fetch_sub(1, std::memory_order_relaxed);
+    return *fresh;
+  }
+  /// Whether all that have samples are loaded.
+  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
+
+  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
+  /// ignored here and reported when the shard is needed.
+  template <class ShardOf, class Load>
+  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
+    constexpr std::size_t max_in_flight = 8;
+    std::vector<std::size_t> absent;
+    for (const position sample : samples)
+      if (const std::size_t shard = shard_of(sample.index);
+          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
+        absent.push_back(shard);
+    if (absent.empty()) return;
+    for_each_in_parallel(absent.size(), std::min(absent.size(), max_in_flight), [&](std::size_t i) {
+      try {
+        load(absent[i]);
+      } catch (...) {
+      }
+    });
+  }
+
+ private:
+  std::atomic<std::size_t> missing_;
+  std::size_t count_;
+  fixed_array<std::atomic<const T*>> loaded_;
+  std::array<std::mutex, 64> mutexes_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/stored_files.hpp
+
+/// What sources of plain files share: reading them for a plan, and arrays in them that have not been read.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
+/// `hash_of_file`, if it is known.
+struct file_facts {
+  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
+};
+
+/// Reads all objects of a storage, several at a time, in up to `threads` threads (0: one per processor, or 32
+/// for distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's
+/// name, and errc::argument if there is none.
+template <class Read>
+void read_each(known_files& files, storage_facts where, session_view session, Read&& read,
+               std::size_t threads = 0) {
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  files.versions.resize(names.size());
+  files.ends.resize(names.size());
+  std::vector<manifest::shard> entries(names.size());
+  constexpr std::size_t distant = 32;
+  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    reading_object(session, object, names[i], [&] {
+      const object_version version = files.versions[i] = session.version(object);
+      const file_facts found = read(i, version);
+      files.ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
+      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
+    });
+  });
+  files.shards = manifest(std::move(entries));
+}
+
+/// The state of one worker for arrays in files.
+template <class Session>
+struct values_worker : fetch_link<Session> {
+  buffer scratch;  // for values requested without a destination
+};
+
+/// A shape that is part of the type.
+template <std::uint64_t... Lengths>
+struct known_shape {
+  static constexpr extents static_shape{Lengths...};
+  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
+};
+/// A shape that is known at run time.
+struct given_shape {
+  extents given;
+  [[nodiscard]] const extents& shape() const noexcept { return given; }
+};
+
+/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
+/// not read yet. Valid during the call that delivers it.
+template <class T, class Shape, class Session>
+class stored_array : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               values_worker<Session>& worker, bool swapped) noexcept
+      : Shape(shape),
+        session_(&session),
+        worker_(&worker),
+        offset_(offset),
+        object_(object),
+        swapped_(sizeof(T) > 1 && swapped) {}
+
+  /// Reads the values into their destination.
+  void write_to(const destination<T>& into) const {
+    write_or_copy(
+        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
+  }
+  /// A view of the values: in place if the session has views and the values are aligned and in this
+  /// machine's byte order, otherwise of a copy in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return {reinterpret_cast<const T*>(data), this->shape()};
+    }
+    worker_->scratch.resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
+    return {values, this->shape()};
+  }
+  /// The offset of the values in their file.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  void write_dense(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
+      std::memcpy(to, there.data(), there.size());
+    else
+      session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
+    if constexpr (std::same_as<T, bool>) {
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
+      // one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
+  }
+
+  Session* session_;
+  values_worker<Session>* worker_;
+  std::uint64_t offset_;
+  object_id object_;
+  bool swapped_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/record_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
+/// is known and they lie close together.
+struct coming_sample {
+  struct stretch {
+    std::uint64_t begin = 0, size = 0;
+  };
+  manifest::place place;
+  stretch bytes;
+
+  [[nodiscard]] std::uint64_t index() const noexcept { return place.first + place.sample; }
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
+ public:
+  static constexpr std::size_t capacity = 64;
+
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample; there must be room for it.
+  const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
+  [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
+  [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
+  /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
+  /// kept in memory, or are in the file of the sample before them.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index() != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return &all_[i];
+  }
+
+ private:
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
+};
+
+/// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
+/// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
+///
+///   Opened(files, used)            `files` is shared, `used` are the fields that are
+///   worker, element                the state of one worker, and the type of samples
+///   enter(session, shard, worker)  optional: a worker's next samples are in this file
+///   open(session, place, worker)   the sample at a place
+///   reads()                        whether files are looked at, and must be compared with those of the plan first
+///   needs_confirm(worker)          whether the session must confirm what it showed
+///   add_context(error, session, place, worker)
+///   key(session, place)
+///   ranges(session, object, place, sink)
+///   bytes_per_sample()
+///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
+///   end_reads()                    optional: ends reads of its own
+///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
+///   look_up(place)                 optional: between these, prefetches what else must be looked up
+template <class Files, class Opened>
+class record_reader {
+  using session_type = typename decltype(Files::where)::session;
+
+  static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
+  static constexpr bool glances = session_traits_of<session_type>().prefetches &&
+                                  requires(const Opened& kept, manifest::place at) { kept.glance(at); };
+  static constexpr bool enters =
+      requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
+        kept.enter(session, std::size_t{}, w);
+      };
+  struct no_samples {};
+
+ public:
+  using element = typename Opened::element;
+  struct worker : Opened::worker {
+    manifest::place place;      // of the current sample
+    std::uint64_t samples = 0;  // of its file
+    [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+  };
+  static constexpr reader_traits traits = {.latency = session_traits_of<session_type>().latency,
+                                           .plans_reads = planning_session<session_type>,
+                                           .in_memory = glances};
+
+  record_reader(shared<const Files> files, const projection& used)
+      : files_(std::move(files)),
+        session_(files_->where.connect()),
+        seen_(files_->versions.size()),
+        kept_(files_, used) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    if constexpr (!enters) {
+      w.place = locate(w, p.index);
+    } else {
+      if (p.index - w.place.first >= w.samples) move_to(w, p.index);
+      w.place.sample = p.index - w.place.first;
+    }
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open(session_, w.place, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+  }
+
+  /// Finds the samples that come next, up to 64, and prefetches what says where they are, unless they lie one
+  /// behind the other, which the processor sees.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept
+    requires glances
+  {
+    w.coming.clear();
+    if (seem_consecutive(next)) return;
+    for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
+      if (p.index >= files_->shards.samples()) break;  // told when it is asked for
+      kept_.glance(w.coming.add(files_->shards.locate(p.index)));
+    }
+    if constexpr (requires(manifest::place at) { kept_.look_up(at); })
+      for (const coming_sample& one : w.coming.all()) kept_.look_up(one.place);
+    for (coming_sample& one : w.coming.all()) one.bytes = kept_.seen(one.place);
+  }
+  /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept
+    requires glances
+  {
+    const std::span<const coming_sample> all = w.coming.all();
+    if (i < all.size() && all[i].bytes.size != 0)
+      session_.prefetch(files_->object(all[i].place.shard), all[i].bytes.begin,
+                        std::min(maximum, all[i].bytes.size));
+  }
+
+  /// The key of a sample, such as "train.beton:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    return kept_.key(session_, files_->locate(index));
+  }
+  /// The file of a sample.
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return files_->path(files_->locate(index).shard);
+  }
+  /// The bytes of a sample that are used.
+  template <class Sink>
+  void ranges(std::uint64_t index, Sink&& sink) const {
+    if (index >= files_->shards.samples()) return;  // told when it is asked for
+    const manifest::place place = files_->shards.locate(index);
+    kept_.ranges(session_, files_->object(place.shard), place, sink);
+  }
+  /// Loads the missing indexes of the samples' files, several at once.
+  void get_ready(std::span<const position> samples) const
+    requires loads
+  {
+    kept_.indexes().get_ready(session_, samples);
+  }
+  [[nodiscard]] bool is_ready() const noexcept
+    requires loads
+  {
+    return kept_.indexes().are_ready();
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept {
+    if constexpr (requires { kept_.end_reads(); }) kept_.end_reads();
+    end_reads(session_);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+ private:
+  [[nodiscard]] manifest::place locate([[maybe_unused]] worker& w, std::uint64_t index) const {
+    if constexpr (glances)
+      if (const coming_sample* const known = w.coming.take(index)) return known->place;
+    return files_->locate(index);
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    w.samples = 0;
+    w.place = locate(w, index);
+    kept_.enter(session_, w.place.shard, w);
+    w.samples = files_->shards.shards()[w.place.shard].samples;
+  }
+
+  // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t which) const {
+    if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+      return;
+    files_->compare(session_, which);
+    seen_[which].store(true, std::memory_order_relaxed);
+  }
+
+  shared<const Files> files_;
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+  Opened kept_;
+};
+
+/// A source of files that `record_reader` reads, from which `Source` is derived: `record_files`,
+/// `webdataset`.
+template <class Files, class Opened, class Source>
+class record_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Opened::element;
+  using reader = record_reader<Files, Opened>;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
+  /// Where files begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return files_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// Covers each file's name, size and records, and what the format says of its content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  /// A reader that reads as little as it can of fields that are not used.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
+
+ protected:
+  explicit record_source(shared<const Files> files) noexcept : files_(std::move(files)) {}
+  [[nodiscard]] const Files& known() const noexcept { return *files_; }
+
+ private:
+  shared<const Files> files_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/record_sample.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The type of a field, which some formats call its encoding.
+template <class Field>
+[[nodiscard]] std::string_view type_of(const Field& field) noexcept {
+  if constexpr (requires { field.type; })
+    return field.type;
+  else
+    return field.encoding;
+}
+
+template <class Index>
+struct place_type {
+  using type = value_place;
+};
+template <places_values Index>
+struct place_type<Index> {
+  using type = decltype(std::declval<const Index&>().place(std::uint64_t{}, std::size_t{}));
+};
+
+/// The state of one worker, and its current record. Values are shown in place where the session can;
+/// elsewhere a record that says itself where its values are is read as a whole if it is small, and all other
+/// values one by one, straight into their destinations.
+template <class Session, class Files>
+class record_worker : public fetch_link<Session> {
+  using index_type = typename Files::index_type;
+  static constexpr bool divided = !places_values<index_type>;
+
+ public:
+  using place_type = typename detail::place_type<index_type>::type;
+  static constexpr bool views = all_mapped<Session>();
+
+  /// Moves to another file.
+  void enter(const Files& files, std::size_t shard, const index_type& index) {
+    files_ = &files;
+    index_ = &index;
+    shard_ = shard;
+    const auto& fields = files.fields_of(shard);
+    if (fields_ == &fields) return;
+    fields_ = &fields;
+    values_.assign(fields.size(), {});
+    rooms_.resize(fields.size());
+    if constexpr (divided) places_.resize(fields.size());
+  }
+  /// Moves to a record of the file; with `unread`, none of its values may be asked for.
+  void begin(Session& session, std::uint64_t record, [[maybe_unused]] bool unread) {
+    session_ = &session;
+    record_ = record;
+    touched_ = nothing;
+    needs_confirm_ = views;
+    ++generation_;
+    if constexpr (divided) {
+      whole_ = {};
+      if (unread)
+        places_.assign(places_.size(), {});  // they are unknown, and look empty
+      else
+        divide();
+    }
+  }
+  /// Whether bytes were shown in place, which only `confirm` makes sure of.
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
+
+  [[nodiscard]] const place_type& place(std::size_t field) {
+    if constexpr (divided) {
+      return places_[field];
+    } else {
+      value& one = values_[field];
+      if (one.found != generation_) {
+        // Made where it stays: a copy of what was just written in narrower pieces would wait for the stores.
+        ::new (static_cast<void*>(&one.place)) place_type(index_->place(record_, field));
+        one.found = generation_;
+      }
+      return one.place;
+    }
+  }
+  void read(std::size_t field, mutable_bytes into) {
+    const place_type& where = touch(field);
+    if (into.empty()) return;
+    if (const bytes_view there = shown(where); !there.empty())
+      std::memcpy(into.data(), there.data(), into.size());
+    else
+      session_->read(object(), where.begin, into);
+  }
+  [[nodiscard]] bytes_view finish(std::size_t field) {
+    const place_type& where = touch(field);
+    if (where.size == 0) return {};
+    if (const bytes_view there = shown(where); !there.empty()) return there;
+    value& one = values_[field];
+    buffer& room = rooms_[field];
+    if (one.read != generation_) {
+      room.resize_for_overwrite(to_size(where.size));
+      session_->read(object(), where.begin, room.span());
+      one.read = generation_;
+    }
+    return room.view();
+  }
+
+  void check_codec(std::size_t field, std::string_view codec)
+    requires requires(const Files& files) { files.check_codec(files.fields_of(0)[field], codec); }
+  {
+    (void)touch(field);  // where an error of the codec belongs
+    std::string_view& checked = values_[field].codec;
+    if (checked.data() == codec.data() && checked.size() == codec.size()) return;
+    Files::check_codec((*fields_)[field], codec);
+    checked = codec;
+  }
+  [[nodiscard]] const auto& fields() const noexcept { return *fields_; }
+  [[nodiscard]] std::string_view path() const { return files_->path(shard_); }
+  [[nodiscard]] std::string_view key() const {
+    key_.clear();
+    if constexpr (requires { files_->append_key(key_, shard_, record_); })
+      files_->append_key(key_, shard_, record_);
+    else
+      files_->append_key(key_, shard_, *index_, record_);
+    return key_;
+  }
+  /// Adds file, offset and key to an error.
+  void add_context(error& e) const {
+    // An offset without a file comes from a codec and counts from the value's first byte.
+    if (e.file().empty() && e.offset() && touched_ != nothing) e.within("the value", touched_);
+    e.in_file(files_->path(shard_)).for_key(key());
+    if (touched_ != nothing)
+      e.at_offset(touched_);
+    else if constexpr (divided)
+      e.at_offset(index_->record(record_).begin);
+  }
+
+ private:
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t direct = 32_KiB;
+
+  struct value {
+    place_type place;
+    std::uint64_t found = 0, read = 0;  // in which generation
+    std::string_view codec;             // that was checked last
+  };
+
+  [[nodiscard]] object_id object() const noexcept { return static_cast<object_id>(shard_); }
+  const place_type& touch(std::size_t field) {
+    touched_ = nothing;
+    const place_type& where = place(field);
+    if (where.in_memory == nullptr) touched_ = where.begin;
+    return where;
+  }
+  void divide() {
+    const value_place all = index_->record(record_);
+    whole_begin_ = touched_ = all.begin;
+    whole_ = in_session(all.begin, all.size);
+    bytes_view head = whole_;
+    if (whole_.empty()) {
+      const std::uint64_t needed = index_->head();
+      const std::uint64_t first = all.size < direct || needed > all.size ? all.size : needed;
+      head_.resize_for_overwrite(to_size(first));
+      if (first != 0) session_->read(object(), all.begin, head_.span());
+      head = head_.view();
+      if (first == all.size) whole_ = head;
+    }
+    index_->divide(record_, head, places_);
+    for (const value_place& one : places_) {
+      const std::uint64_t before = one.begin - all.begin;
+      if (one.in_memory == nullptr && one.size != 0 && (before > all.size || one.size > all.size - before))
+        throw error(errc::format, "a value lies outside its record");
+    }
+    touched_ = nothing;
+  }
+  /// The bytes of a value where no read is needed.
+  [[nodiscard]] bytes_view shown(const place_type& where) {
+    if (where.in_memory != nullptr) return {where.in_memory, to_size(where.size)};
+    if constexpr (divided)
+      return whole_.empty() ? whole_
+                            : whole_.subspan(to_size(where.begin - whole_begin_), to_size(where.size));
+    else
+      return in_session(where.begin, where.size);
+  }
+  [[nodiscard]] bytes_view in_session(std::uint64_t begin, std::uint64_t size) {
+    if constexpr (mapped_session<Session>)
+      if (is_mapped(*session_, object())) {
+        if constexpr (!views) needs_confirm_ = true;
+        return session_->view(object(), begin, size);
+      }
+    return this->find(*session_, object(), begin, size);
+  }
+
+  Session* session_ = nullptr;
+  const Files* files_ = nullptr;
+  const index_type* index_ = nullptr;
+  const std::remove_cvref_t<decltype(std::declval<const Files&>().fields_of(0))>* fields_ = nullptr;
+  std::size_t shard_ = 0;
+  std::uint64_t record_ = 0;
+  std::uint64_t generation_ = 0;
+  std::uint64_t touched_ = nothing;  // the offset of the bytes requested last
+  bool needs_confirm_ = false;
+  std::vector<value> values_;  // by field
+  std::vector<buffer> rooms_;  // by field
+  // of a record that says itself where its values are
+  std::vector<value_place> places_;
+  bytes_view whole_;  // empty: values are read one by one
+  std::uint64_t whole_begin_ = 0;
+  buffer head_;
+  mutable std::string key_;
+};
+
+/// A value of a field: bytes that know their type. Valid during the call that delivers its record.
+template <class Worker>
+class stored_value {
+ public:
+  using unfinished = void;
+  /// Views of mapped files are valid as long as the run, so holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  stored_value() = default;
+  stored_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
+
+  [[nodiscard]] std::uint64_t size() const { return place().size; }
+  /// The offset of the bytes in the file; 0 if they are in the index.
+  [[nodiscard]] std::uint64_t offset() const { return place().begin; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size())
+      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
+    worker_->read(field_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(field_); }
+  /// The field's type, as the format writes it.
+  [[nodiscard]] std::string_view encoding() const noexcept { return type_of(worker_->fields()[field_]); }
+  [[nodiscard]] const typename Worker::place_type& place() const { return worker_->place(field_); }
+  /// Throws `errc::format` if a codec of this name cannot read the field.
+  void check_codec(std::string_view codec) const
+    requires requires(Worker& worker, std::size_t field) { worker.check_codec(field, codec); }
+  {
+    worker_->check_codec(field_, codec);
+  }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::size_t field_ = 0;
+};
+
+/// An open sample of a file of records: a member for each field.
+template <class Worker>
+class record_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = stored_value<Worker>;
+
+  explicit record_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const { return worker_->key(); }
+  [[nodiscard]] std::string_view url() const { return worker_->path(); }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->fields().size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->fields()[i].name; }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+
+ private:
+  Worker* worker_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/open_records.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Covers where the values of all records are, and those that the index has.
+template <class Index>
+[[nodiscard]] std::uint64_t mark_of(const Index& index) {
+  if constexpr (requires { index.mark(); }) {
+    return index.mark();
+  } else {
+    std::uint64_t mark = index.records();
+    const auto add = [&](const value_place& one) {
+      mark = hash_words(mark, std::array{one.begin, one.size});
+      if (one.in_memory != nullptr) mark = hash_bytes(mark, {one.in_memory, to_size(one.size)});
+    };
+    for (std::uint64_t i = 0; i < index.records(); ++i)
+      if constexpr (places_values<Index>)
+        for (std::size_t field = 0; field < index.fields().size(); ++field) add(index.place(i, field));
+      else
+        add(index.record(i));
+    return mark;
+  }
+}
+
+/// The files of a format as part of a plan, with all their indexes.
+template <class Format>
+struct indexed_files : known_files {
+  using index_type = typename Format::index;
+  std::vector<owned<const index_type>> indexes;  // by shard
+
+  indexed_files(const Format& format, storage_facts where, session_view session)
+      : indexes(where.names.size()) {
+    read_each(*this, where, session, [&](std::size_t i, object_version version) {
+      indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
+      const index_type& index = *indexes[i];
+      file_facts found{index.records(), version.size, mark_of(index)};
+      if constexpr (requires { index.payload(); }) found.payload = index.payload();
+      return found;
+    });
+    for (std::size_t i = 1; i < indexes.size(); ++i)
+      if (!(indexes[i]->fields() == fields()))
+        throw error(errc::format, {"the file has other fields than the first one, '", path(0), "'"})
+            .in_file(path(i));
+  }
+
+  [[nodiscard]] const auto& fields() const noexcept { return indexes.front()->fields(); }
+  [[nodiscard]] const auto& fields_of(std::size_t) const noexcept { return fields(); }
+  void append_key(std::string& to, std::size_t shard, const index_type& index, std::uint64_t record) const {
+    if constexpr (requires { index.key(record); })
+      append(to, {std::string_view(index.key(record))});
+    else
+      append(to, {path(shard).substr(path(shard).rfind('/') + 1), ":", record});
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    if constexpr (requires { Format::mark; })
+      return mix64(shards.fingerprint() ^ Format::mark);
+    else
+      return mix64(shards.fingerprint() ^ hash_bytes(0, bytes_of(Format::source_name)));
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string line =
+        text({Format::source_name, "(", indexes.size(), indexes.size() == 1 ? " file, " : " files, ",
+              shards.bytes(), " bytes): ", shards.samples(), " samples of "});
+    for (std::size_t i = 0; i < fields().size(); ++i)
+      append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].type, ")"});
+    return line;
+  }
+  template <class Field>
+  static void check_codec(const Field& field, std::string_view codec)
+    requires requires { Format::check_codec(field, codec); }
+  {
+    Format::check_codec(field, codec);
+  }
+};
+
+/// The indexes of a run, which the plan has.
+template <class Files>
+class run_indexes {
+ public:
+  explicit run_indexes(const shared<const Files>& files) noexcept : files_(files.get()) {}
+  [[nodiscard]] const auto& get(session_view, std::size_t shard) const noexcept {
+    return *files_->indexes[shard];
+  }
+  [[nodiscard]] const auto* find(std::size_t shard) const noexcept { return files_->indexes[shard].get(); }
+
+ private:
+  const Files* files_;
+};
+
+/// Those of files whose `load(session, shard)` reads the index of one when it is first used.
+template <class Files>
+  requires requires(const Files& files, session_view session) { files.load(session, std::size_t{}); }
+class run_indexes<Files> {
+  using index_type = typename Files::index_type;
+
+ public:
+  explicit run_indexes(const shared<const Files>& files)
+      : files_(files.get()),
+        loaded_(
+            new loaded_once<index_type>(files->shards.shards().size(), files->shards.starts()->size() - 1)) {}
+  [[nodiscard]] const index_type& get(session_view session, std::size_t shard) const {
+    const index_type* known = loaded_->find(shard);
+    return known != nullptr ? *known : loaded_->get(shard, [&] { return files_->load(session, shard); });
+  }
+  /// Null if it is not loaded.
+  [[nodiscard]] const index_type* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
+  void get_ready(session_view session, std::span<const position> samples) const {
+    loaded_->get_ready(
+        samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
+        [&](std::size_t shard) { (void)get(session, shard); });
+  }
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+
+ private:
+  const Files* files_;
+  owned<loaded_once<index_type>> loaded_;
+};
+
+/// What a run keeps for files of records: their indexes, and which fields are used.
+template <class Files, class Session>
+class open_records {
+  using index_type = typename Files::index_type;
+
+ public:
+  using worker = record_worker<Session, Files>;
+  using element = record_sample<worker>;
+
+  open_records(const shared<const Files>& files, const projection& used)
+      : files_(files.get()), indexes_(files), unread_(used.nothing()) {
+    if constexpr (places_values<index_type>) {
+      for (std::size_t i = 0; i < files->fields().size(); ++i)
+        if (!files->fields()[i].in_index && used.uses(files->fields()[i].name)) used_.push_back(i);
+      unread_ = used_.empty();
+    }
+  }
+
+  [[nodiscard]] const run_indexes<Files>& indexes() const noexcept { return indexes_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
+  }
+  void enter(Session& session, std::size_t shard, worker& w) const {
+    w.enter(*files_, shard, indexes_.get(session, shard));
+  }
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.begin(session, at.sample, unread_);
+    return element(w);
+  }
+  /// Whether files are looked at, which then must be those of the plan.
+  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
+  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    std::string made;
+    if constexpr (requires { files_->append_key(made, at.shard, at.sample); })
+      files_->append_key(made, at.shard, at.sample);
+    else
+      files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
+    return made;
+  }
+
+  /// The bytes of a record that are used: one range if they lie close together.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    if (unread_) return;
+    if constexpr (requires { sink.unknown(); })
+      if (indexes_.find(at.shard) == nullptr) return sink.unknown();
+    const index_type& index = indexes_.get(session, at.shard);
+    const extent all = extent_of(index, at.sample);
+    if (all.dense()) return sink(session, object, all.begin, all.end - all.begin);
+    if constexpr (places_values<index_type>)
+      if (all.end != 0)
+        for (const std::size_t field : used_)
+          if (const value_place one = index.place(at.sample, field);
+              one.size != 0 && one.in_memory == nullptr)
+            sink(session, object, one.begin, one.size);
+  }
+  /// Prefetches what says where a record is.
+  void glance(const manifest::place& at) const noexcept {
+    if (const index_type* index = indexes_.find(at.shard))
+      if constexpr (requires { index->prefetch(at.sample); }) try {
+          index->prefetch(at.sample);
+        } catch (...) {  // it is a hint
+        }
+  }
+  /// From the first to the last byte that is used, if they lie close together; else nothing.
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
+    const index_type* const index = indexes_.find(at.shard);
+    if (index == nullptr || unread_) return {};
+    const extent all = extent_of(*index, at.sample);
+    if (!all.dense()) return {};
+    return {all.begin, all.end - all.begin};
+  }
+
+ private:
+  struct extent {
+    std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
+    [[nodiscard]] bool dense() const noexcept { return end != 0 && end - begin <= 2 * sum; }
+    void add(const value_place& one) noexcept {
+      if (one.size == 0 || one.in_memory != nullptr) return;
+      begin = std::min(begin, one.begin);
+      end = std::max(end, one.begin + one.size);
+      sum += one.size;
+    }
+  };
+  [[nodiscard]] extent extent_of(const index_type& index, std::uint64_t record) const noexcept {
+    extent all;
+    try {
+      if constexpr (places_values<index_type>)
+        for (const std::size_t field : used_) all.add(index.place(record, field));
+      else
+        all.add(index.record(record));
+    } catch (...) {  // told when the value is asked for
+      return {};
+    }
+    return all;
+  }
+
+  const Files* files_;  // which the reader holds
+  run_indexes<Files> indexes_;
+  std::vector<std::size_t> used_;  // the fields that are read
+  bool unread_;
+};
+
+/// How `record_files` reads a format: one that has `files` says it itself.
+template <class Format>
+struct layout_of_format {
+  using files = indexed_files<Format>;
+  template <class Session>
+  using opened = open_records<files, Session>;
+};
+template <own_layout Format>
+struct layout_of_format<Format> : Format {};
+
+/// The files of a plan with their storage: one that has `stored` says it itself.
+template <class Layout, class Storage>
+struct files_of_layout {
+  using type = stored_in<typename Layout::files, Storage>;
+};
+template <class Layout, class Storage>
+  requires requires { typename Layout::template stored<Storage>; }
+struct files_of_layout<Layout, Storage> {
+  using type = typename Layout::template stored<Storage>;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/record_files.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class Source, class Own>
+using given_or = std::conditional_t<std::is_void_v<Source>, Own, Source>;
+template <class Layout, class Storage, class Source>
+using source_of_layout = record_source<typename files_of_layout<Layout, Storage>::type,
+                                       typename Layout::template opened<typename Storage::session>, Source>;
+}  // namespace detail
+
+/// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
+/// are read by it, too.
+///
+///     auto samples = record_files(pairs{}, "pairs-{0..1}.bin") | shuffle |
+///                    decode<field<"number", raw_number<std::int64_t>>, field<"text", text>>;
+///     auto mapped = record_files(pairs{}, mapped_file("pairs-{0..1}.bin"));
+///
+/// In: a `record_format`, which says how the index of a file is read and where values are; a pattern of paths
+/// (with `::` between patterns), which is `file`, or any storage, whose objects are the files.
+/// Out: an open sample with a member for each field of the format.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the indexes of
+/// all files, several at a time, and keeps them.
+/// Cost per sample: what the format's `place` costs. In a mapped file (see `file`) nothing is copied;
+/// elsewhere each value that is asked for is read by itself, or what was fetched ahead is used: one range if
+/// the values that are used lie close together, and one for each of them otherwise. Fields that no stage uses
+/// are not read. No allocation in the steady state.
+/// Errors: those of the format, with the file, and for a record with its key and the offset of the value that
+/// was asked for last. errc::io for a file that cannot be read, or has changed since the plan was made;
+/// errc::format for a file of other fields than the first; errc::argument if there is no file.
+/// Threads: any number may evaluate, each with its own worker.
+///
+/// A source that says more of its files derives from it, and names itself as `Source`.
+template <class Format, storage Storage, class Source = void>
+class record_files
+    : public detail::source_of_layout<detail::layout_of_format<detail::format_or_none<Format>>, Storage,
+                                      detail::given_or<Source, record_files<Format, Storage>>> {
+  static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
+  using layout = detail::layout_of_format<detail::format_or_none<Format>>;
+  using files = typename detail::files_of_layout<layout, Storage>::type;
+
+ public:
+  static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
+
+  record_files(Format format, Storage where) : record_files::record_source(made(format, std::move(where))) {}
+  template <detail::pattern_text Text>
+    requires std::same_as<Storage, file>
+  record_files(Format format, const Text& pattern)
+      : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
+
+  [[nodiscard]] std::vector<source_field> fields() const
+    requires requires(const files& known) { known.fields().size(); }
+  {
+    std::vector<source_field> made;
+    for (const auto& one : this->known().fields())
+      made.push_back({one.name, std::string(detail::type_of(one))});
+    return made;
+  }
+
+ private:
+  [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
+    const storage_facts facts = facts_of(where);
+    if constexpr (!std::same_as<files, detail::stored_in<typename layout::files, Storage>>) {
+      return shared<const files>(new const files(std::move(where), format));
+    } else if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
+      typename layout::files known(format, facts);
+      return shared<const files>(new const files(std::move(where), std::move(known)));
+    } else {
+      auto session = where.connect();
+      typename layout::files known(format, facts, session);
+      return shared<const files>(new const files(std::move(where), std::move(known)));
+    }
+  }
+};
+
+template <class Format, storage Storage>
+record_files(Format, Storage) -> record_files<Format, Storage>;
+template <class Format, detail::pattern_text Text>
+record_files(Format, const Text&) -> record_files<Format, file>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/megatron_index.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The number type of tokens.
+struct token_type {
+  std::size_t width;
+  bool is_signed;
+
+  template <std::integral T>
+  [[nodiscard]] static constexpr token_type of() noexcept {
+    return {sizeof(T), std::signed_integral<T>};
+  }
+  friend bool operator==(const token_type&, const token_type&) = default;
+};
+
+/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
+[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
+/// The name without `.bin` or `.idx`.
+[[nodiscard]] std::string megatron_prefix(std::string_view name);
+
+[[noreturn, gnu::cold]] void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset);
+
+/// The index of a Megatron dataset, checked as a whole.
+/// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
+class megatron_index {
+ public:
+  /// `bytes` is the whole index, which must outlive this.
+  explicit megatron_index(bytes_view bytes);
+
+  /// Compares the index with the type asked for, and calls `document(first token, tokens)` for each document
+  /// and `sequence(first token, tokens)` for each sequence. Returns the number of tokens.
+  template <class Document, class Sequence>
+  [[nodiscard]] std::uint64_t read(token_type type, Document&& document, Sequence&& sequence) const {
+    check(type);
+    std::uint64_t tokens = 0, begin = 0, next = 1;
+    const auto close = [&](std::uint64_t last) {
+      for (; next < bounds_ && bound(next) == last; ++next) {
+        document(begin, tokens - begin);
+        begin = tokens;
+      }
+    };
+    close(0);
+    for (std::uint64_t i = 0; i < sequences_; ++i) {
+      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
+      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
+      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
+        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
+      sequence(tokens, std::uint64_t{length});
+      tokens += length;
+      close(i + 1);
+    }
+    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
+    return tokens;
+  }
+
+  [[nodiscard]] std::uint64_t sequences() const noexcept { return sequences_; }
+  [[nodiscard]] std::uint64_t hash() const noexcept;
+
+ private:
+  static constexpr std::size_t head = 34;
+
+  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
+    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
+  }
+  [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
+  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
+  void check(token_type type) const;
+
+  bytes_view bytes_;
+  unsigned code_ = 0;
+  std::uint64_t sequences_ = 0;
+  std::uint64_t bounds_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/megatron_index.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
+  throw error(errc::format, what).at_offset(offset);
+}
+
+PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
+  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
+                                  {8, true},  {0, false}, {0, false}, {2, false}};
+  return types[code < std::size(types) ? code : 0];
+}
+
+PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
+  if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
+  return std::string(name);
+}
+
+PENSTOCK_INLINE megatron_index::megatron_index(bytes_view bytes) : bytes_(bytes) {
+  if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
+    throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
+  const auto version = number(9);
+  if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
+  code_ = std::to_integer<unsigned>(bytes[17]);
+  sequences_ = number(18);
+  bounds_ = number(26);
+  const std::uint64_t room = bytes.size() - head;
+  // divide rather than multiply: products of false lengths could wrap around
+  const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
+  const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
+  if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
+    refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
+                   " bounds of documents, which does not match its size of ", bytes.size(),
+                   " bytes; copy it again if it was cut"},
+                  18);
+}
+
+PENSTOCK_INLINE void megatron_index::check(token_type type) const {
+  // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other way
+  // round.
+  if (const token_type stored = megatron_type(code_);
+      stored.width != type.width || (type.is_signed && !stored.is_signed))
+    refuse_tokens(
+        {"the Megatron dataset holds tokens of type ",
+         enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
+                   code_),
+         ", and another type was asked for"},
+        17);
+  if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
+    refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
+                  bounds_at());
+}
+
+PENSTOCK_INLINE std::uint64_t megatron_index::hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/document_files.hpp
+
+/// The documents of Megatron's datasets, and how they are read.
+namespace penstock::inline v0_1::detail {
+
+/// The files of `megatron_documents`, and where their documents are.
+struct document_files : known_files {
+  /// Where each document begins, counted in the tokens of all files, and last their end.
+  shared<const std::vector<std::uint64_t>> firsts;
+  std::vector<std::uint64_t> file_firsts;  // by shard: the first token of the file
+  std::size_t width = 0;                   // bytes of a token
+
+  /// Reads the indexes.
+  void read(storage_facts where, session_view session, token_type type);
+
+  [[nodiscard]] std::uint64_t length(std::uint64_t document) const noexcept {
+    return (*firsts)[to_size(document + 1)] - (*firsts)[to_size(document)];
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at) const noexcept {
+    return ((*firsts)[to_size(at.first + at.sample)] - file_firsts[at.shard]) * width;
+  }
+  /// Differs from that of windows of the same files.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(shards.fingerprint() ^ mark); }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  static constexpr std::uint64_t mark = 0x646f63756d656e74;
+};
+
+/// What a run keeps for documents: nothing but whether they are used.
+template <class T, class Session>
+class open_documents {
+ public:
+  using element = stored_array<T, given_shape, Session>;
+  struct worker : values_worker<Session> {
+    std::uint64_t offset = 0;  // of the current document
+  };
+
+  open_documents(const shared<const document_files>& files, const projection& used) noexcept
+      : files_(files.get()), used_(!used.nothing()) {}
+
+  /// Whether files are opened.
+  [[nodiscard]] bool reads() const noexcept { return used_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return used_ ? files_->shards.payload() / files_->shards.samples() : 0;
+  }
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.offset = files_->offset(at);
+    return element({extents(files_->length(at.first + at.sample))}, session, files_->object(at.shard),
+                   w.offset, w, std::endian::native != std::endian::little);
+  }
+  [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
+  void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
+    e.in_file(files_->path(at.shard)).at_offset(w.offset);
+  }
+  /// The file and the number of the document in it: "text_document.bin:17".
+  [[nodiscard]] std::string key(Session&, const manifest::place& at) const {
+    return text({files_->path(at.shard), ":", at.sample});
+  }
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    const std::uint64_t bytes = files_->length(at.first + at.sample) * sizeof(T);
+    if (used_ && bytes != 0) sink(session, object, files_->offset(at), bytes);
+  }
+
+ private:
+  const document_files* files_;  // which the reader holds
+  bool used_;
+};
+
+/// Documents, for `record_files`.
+template <class T>
+struct document_layout {
+  static constexpr std::string_view source_name = "megatron_documents";
+
+  struct files : document_files {
+    files(const document_layout&, storage_facts where, session_view session) {
+      read(where, session, token_type::of<T>());
+    }
+  };
+  template <class Session>
+  using opened = open_documents<T, Session>;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/document_files.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void document_files::read(storage_facts where, session_view session, token_type type) {
+  const auto& names = where.names;
+  std::unordered_map<std::string, object_id> indexes;  // by prefix
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].ends_with(".idx"))
+      indexes.emplace(megatron_prefix(names[i]), static_cast<object_id>(i));
+    else
+      objects.push_back(static_cast<object_id>(i));
+  }
+  width = type.width;
+  std::vector<std::uint64_t> begins;
+  std::vector<manifest::shard> entries;
+  std::uint64_t tokens = 0;
+  for (const object_id object : objects) {
+    const object_version version = session.version(object);
+    const auto found = indexes.find(megatron_prefix(names[object]));
+    if (found == indexes.end())
+      throw error(errc::argument, "megatron_documents: the storage names no .idx for this file")
+          .in_file(names[object]);
+    const std::size_t before = begins.size();
+    std::uint64_t count = 0, index_hash = 0;
+    const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
+    in_file(names[found->second], [&] {
+      const megatron_index index(bytes);
+      count = index.read(
+          type, [&](std::uint64_t first, std::uint64_t) { begins.push_back(tokens + first); },
+          [](std::uint64_t, std::uint64_t) {});
+      index_hash = index.hash();
+    });
+    in_file(names[object], [&] {
+      if (const std::uint64_t size = count * width; size != version.size)
+        refuse_tokens({"the index says ", count, " tokens, which are ", size, " bytes, but the file has ",
+                       version.size, "; copy both again"},
+                      std::min(size, version.size));
+    });
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    learn_ends(object, hash);
+    entries.push_back({names[object], version.size, begins.size() - before, count * width,
+                       penstock::fingerprint{}.add(hash, index_hash, width).value()});
+    versions.push_back(version);
+    file_firsts.push_back(tokens);
+    tokens += count;
+  }
+  if (begins.empty())
+    throw error(errc::argument, "megatron_documents: the dataset has no documents")
+        .in_file(objects.empty() ? "" : names[objects.front()]);
+  begins.push_back(tokens);
+  firsts = shared<const std::vector<std::uint64_t>>(new std::vector<std::uint64_t>(std::move(begins)));
+  shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE std::string document_files::describe() const {
+  return text({"megatron_documents(", versions.size(), " files, ", firsts->back(),
+               " tokens): ", shards.samples(), " documents"});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/token_files.hpp
+
+/// The layouts of token files, with their headers checked against their sizes.
+namespace penstock::inline v0_1::detail {
+
+enum class token_format { raw, llmc, megatron, litdata };
+
+/// The windows to cut; see `token_windows`.
+struct window_layout {
+  std::uint64_t length, targets, stride;
+  bool within_documents;
+  bool numbered = false;  // whether windows have the numbers of their documents
+};
+
+/// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
+[[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
+
+/// The number of windows of `span` tokens, `stride` apart, that fit in `tokens`.
+[[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
+                                                 std::uint64_t stride) noexcept {
+  return tokens < span ? 0 : (tokens - span) / stride + 1;
+}
+
+/// The `.bin` and `.idx` of each name of a pattern, given with either extension or with none.
+[[nodiscard]] std::vector<std::string> megatron_names(std::string_view pattern);
+
+/// The files of a dataset of tokens, and where their windows are.
+struct token_files : known_files {
+  token_files(window_layout wanted, token_format kind);
+
+  window_layout window;
+  token_format format;
+  extents row;  // the tokens of a window
+  std::uint64_t row_bytes = 0;
+  std::uint64_t tokens = 0;
+  std::size_t width = 0;              // bytes of a token
+  std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
+  // only if windows stay within documents; for each document that has a window: the number of its first
+  // window, and its first token in the file
+  std::vector<std::uint64_t> first_windows;
+  std::vector<std::uint64_t> first_tokens;
+
+  // only if documents are numbered: where each that is not empty begins in its file, and by shard, and at
+  // last, the first of them
+  std::vector<std::uint64_t> document_begins;
+  std::vector<std::size_t> first_documents;
+
+  /// Reads the headers of all files, or Megatron's indexes.
+  void read(storage_facts where, session_view session, token_type type);
+
+  /// A window's first token within its file. `document` remembers the last document found, because samples
+  /// are often consecutive.
+  [[nodiscard]] std::uint64_t number(const manifest::place& at, std::size_t& document) const noexcept {
+    if (!window.within_documents) return at.sample * window.stride;
+    const std::uint64_t index = at.first + at.sample;
+    if (index < first_windows[document] || index >= first_windows[document + 1])
+      document =
+          static_cast<std::size_t>(std::upper_bound(first_windows.begin(), first_windows.end(), index) -
+                                   first_windows.begin()) -
+          1;
+    return first_tokens[document] + (index - first_windows[document]) * window.stride;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return begins[at.shard] + number * width;
+  }
+  /// The number of the document of each token of a window, from 0 for the first one.
+  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept;
+  [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
+    return std::endian::native != std::endian::little;
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ row.elements());
+  }
+  [[nodiscard]] std::string describe() const;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/rows/token_files.ipp
+
+namespace penstock::inline v0_1::detail {
+
+// What an llm.c file of tokens of 2 or 4 bytes begins with.
+struct llmc_mark {
+  std::uint32_t magic, version;
+
+  friend bool operator==(const llmc_mark&, const llmc_mark&) = default;
+};
+inline constexpr llmc_mark llmc_narrow{20240520, 1}, llmc_wide{20240801, 7};
+
+PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
+  if (head.size() < 8) return 0;
+  const llmc_mark mark{load_little<std::uint32_t>(head.data()), load_little<std::uint32_t>(head.data() + 4)};
+  return mark == llmc_narrow ? 2 : mark == llmc_wide ? 4 : 0;
+}
+
+// The tokens within a file.
+struct token_range {
+  std::uint64_t begin = 0;  // in bytes
+  std::uint64_t count = 0;  // in tokens
+};
+
+inline constexpr std::size_t llmc_header_bytes = 1024;
+
+// The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
+// Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
+PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, token_type type) {
+  constexpr std::uint32_t eval_magic = 20240522;
+  const bool wide = type.width == 4;
+  const llmc_mark known = wide ? llmc_wide : llmc_narrow;
+  if (head.size() < 4) refuse_tokens({"the file ends within the header of an llm.c file"}, size);
+  const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
+  const std::uint32_t magic = number(0);
+  if (magic == (wide ? llmc_narrow : llmc_wide).magic)
+    refuse_tokens(
+        {"the llm.c file holds tokens of another width; ask for ", wide ? "std::uint16_t" : "std::uint32_t"},
+        0);
+  if (magic == eval_magic)
+    refuse_tokens({"this is an llm.c file of multiple-choice examples, not one of tokens"}, 0);
+  if (magic != known.magic)
+    throw not_a("an llm.c token file", head,
+                {"it begins with ", magic, " and not with ", known.magic,
+                 "; a file without a header is read by raw_tokens"});
+  if (head.size() < llmc_header_bytes) refuse_tokens({"the file ends within its llm.c header"}, size);
+  if (number(1) != known.version)
+    refuse_tokens({"version ", number(1), " of llm.c's token files is not known, only ", known.version}, 4);
+  const std::uint64_t count = number(2);
+  const std::uint64_t present = size - llmc_header_bytes;
+  if (count * type.width != present)
+    refuse_tokens({"the llm.c header says ", count, " tokens, which are ", count * type.width, " bytes, but ",
+                   present, " follow it; copy the file again if it was cut"},
+                  8);
+  return {llmc_header_bytes, count};
+}
+
+// The tokens of a file without a header, as nanoGPT writes them; `head` is its beginning.
+PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token_type type) {
+  if (llmc_width(head) != 0)
+    refuse_tokens({"the file begins with the header of an llm.c file, which is not tokens; read it with "
+                   "llmc_tokens"},
+                  0);
+  if (text_of(head).starts_with("MMIDIDX"))
+    refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
+                  0);
+  if (text_of(head).starts_with("\x93NUMPY"))
+    refuse_tokens({"the file begins with the header of an npy file, which is not tokens; write them with "
+                   "numpy's tofile"},
+                  0);
+  // Any bytes are tokens, so that only texts in the place of files are refused.
+  if (const std::string_view known = known_format(head);
+      known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+    throw not_a("a file of tokens", head, {});
+  if (size % type.width != 0)
+    refuse_tokens({"the file has ", size, " bytes, which is not a whole number of ", type.width,
+                   "-byte tokens: it was cut, or its tokens have another width"},
+                  size - size % type.width);
+  return {0, size / type.width};
+}
+
+// The tokens of a chunk of LitData: behind the number of items and the offsets of their begins, and of the
+// end.
+// Source: litdata, streaming/writer.py.
+PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object, std::uint64_t size,
+                                          token_type type) {
+  const auto number = [&](std::uint64_t offset) {
+    if (size < 4 || offset > size - 4) refuse_tokens({"the chunk ends within its table"}, size);
+    std::array<std::byte, 4> four;
+    session.read(object, offset, four);
+    return std::uint64_t{load_little<std::uint32_t>(four.data())};
+  };
+  const std::uint64_t items = number(0), begin = 4 * (items + 2);
+  if (number(4) != begin || number(begin - 4) != size)
+    refuse_tokens({"the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is "
+                   "compressed"},
+                  4);
+  if ((size - begin) % type.width != 0)
+    refuse_tokens({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
+                   type.width, "-byte tokens"},
+                  begin);
+  return {begin, (size - begin) / type.width};
+}
+
+PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
+  return enum_name({"raw", "llmc", "megatron", "litdata"}, format);
+}
+
+PENSTOCK_INLINE std::vector<std::string> megatron_names(std::string_view pattern) {
+  std::vector<std::string> names;
+  for (const std::string& name : file_names(pattern)) {
+    const std::string prefix = megatron_prefix(name);
+    if (name.ends_with(".idx") && !names.empty() && names.back() == name) continue;  // `prefix*` matches both
+    names.push_back(prefix + ".bin");
+    names.push_back(prefix + ".idx");
+  }
+  return names;
+}
+
+PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind)
+    : window(wanted), format(kind) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 40;
+  if (window.stride == 0) window.stride = window.length;
+  if (window.length == 0)
+    throw error(errc::argument,
+                {token_format_name(format), "_tokens: windows need a length of at least one token"});
+  if (window.length > maximum || window.targets > maximum)
+    throw error(errc::argument,
+                {token_format_name(format), "_tokens: windows of ", window.length, " + ", window.targets,
+                 " tokens are too long; length and targets go up to 2^40 each"});
+  if (window.within_documents && format != token_format::megatron)
+    throw error(errc::argument, {token_format_name(format),
+                                 "_tokens: these files do not say where documents end, so windows "
+                                 "cannot stay within them; Megatron's index does"});
+  if (window.numbered && format != token_format::megatron)
+    throw error(errc::argument,
+                {token_format_name(format),
+                 "_tokens: these files do not say where documents end, so with_document_ids cannot; where a "
+                 "token ends each, document_rows(tokens, eot) finds them in a batch"});
+  row = extents(window.length + window.targets);
+}
+
+PENSTOCK_INLINE void token_files::number_documents(const manifest::place& at,
+                                                   std::int32_t* to) const noexcept {
+  std::size_t document = 0;
+  const std::uint64_t first = number(at, document);
+  const auto begin = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard]);
+  const auto end = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard + 1]);
+  auto next = std::upper_bound(begin, end, first);
+  std::int32_t id = 0;
+  for (std::uint64_t i = 0; i < row.elements(); ++i) {
+    if (next != end && *next == first + i) {
+      ++next;
+      ++id;
+    }
+    to[i] = id;
+  }
+}
+
+PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
+  const auto& names = where.names;
+  std::unordered_map<std::string, object_id> indexes;  // Megatron's indexes by prefix
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (format == token_format::megatron && names[i].ends_with(".idx"))
+      indexes.emplace(megatron_prefix(names[i]), static_cast<object_id>(i));
+    else
+      objects.push_back(static_cast<object_id>(i));
+  }
+  width = type.width;
+  row_bytes = row.elements() * width;
+  const std::uint64_t span = row.elements();
+  std::vector<manifest::shard> entries;
+  std::uint64_t all = 0, longest = 0;
+  for (const object_id object : objects) {
+    const object_version version = session.version(object);
+    const std::uint64_t before = all;
+    token_range range;
+    std::uint64_t index_hash = 0;
+    if (window.numbered) first_documents.push_back(document_begins.size());
+    if (format == token_format::megatron) {
+      const auto found = indexes.find(megatron_prefix(names[object]));
+      if (found == indexes.end())
+        throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
+            .in_file(names[object]);
+      const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
+      in_file(names[found->second], [&] {
+        const megatron_index index(bytes);
+        range.count = index.read(
+            type,
+            [&](std::uint64_t first, std::uint64_t count) {
+              longest = std::max(longest, count);
+              if (window.numbered && count != 0) document_begins.push_back(first);
+              const std::uint64_t windows = windows_in(count, span, window.stride);
+              if (!window.within_documents || windows == 0) return;
+              first_windows.push_back(all);
+              first_tokens.push_back(first);
+              all += windows;
+            },
+            [](std::uint64_t, std::uint64_t) {});
+        index_hash = index.hash();
+      });
+    }
+    in_file(names[object], [&] {
+      if (format == token_format::litdata) range = parse_litdata(session, object, version.size, type);
+      if (format == token_format::raw || format == token_format::llmc) {
+        const bool raw = format == token_format::raw;
+        const std::uint64_t head = raw ? 64 : llmc_header_bytes;
+        const object_bytes start = session.range(object, 0, std::min(version.size, head));
+        range = raw ? parse_raw(start, version.size, type) : parse_llmc(start, version.size, type);
+      }
+      if (const std::uint64_t bytes = range.count * type.width;
+          format == token_format::megatron && bytes != version.size)
+        refuse_tokens({"the index says ", range.count, " tokens, which are ", bytes,
+                       " bytes, but the file has ", version.size, "; copy both again"},
+                      std::min(bytes, version.size));
+    });
+    if (!window.within_documents) {
+      longest = std::max(longest, range.count);
+      all += windows_in(range.count, span, window.stride);
+    }
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    learn_ends(object, hash);
+    const std::uint64_t content = hash ^ index_hash;
+    entries.push_back(
+        {names[object], version.size, all - before, range.count * type.width,
+         penstock::fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
+    versions.push_back(version);
+    begins.push_back(range.begin);
+    tokens += range.count;
+  }
+  if (all == 0)
+    throw error(errc::argument,
+                {token_format_name(format), "_tokens: no ", window.within_documents ? "document" : "file",
+                 " has the ", span, " tokens of a window; the longest has ", longest})
+        .in_file(objects.empty() ? "" : names[objects.front()]);
+  first_windows.push_back(all);
+  if (window.numbered) first_documents.push_back(document_begins.size());
+  shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE std::string token_files::describe() const {
+  return detail::text({token_format_name(format), "_tokens(", versions.size(), " files, ", tokens,
+                       " tokens): ", shards.samples(), " windows of ", window.length, " + ", window.targets,
+                       " tokens, ", window.stride, " apart",
+                       window.within_documents ? ", within documents" : ""});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/mapped_file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order in which a mapping will be read, as a hint to the kernel.
+enum class access_pattern { normal, in_order, random };
+
+/// Options of `mapped_file`.
+struct mapped_file_options {
+  access_pattern access = access_pattern::normal;
+  /// Loads each view into memory and checks its file before returning it: two system calls, of about a
+  /// microsecond, that turn a file which has shrunk or changed into errc::io. Needs Linux 5.14.
+  bool checked = false;
+  /// Turns SIGBUS from a file that has shrunk into errc::io: see `sigbus_guard`, whose handler the first
+  /// mapping installs in the process. Costs one load per view and per `confirm`; with `checked`, a third
+  /// system call in `confirm`, and then every change is noticed. Without `guarded`, a file that shrinks ends
+  /// the process.
+  bool guarded = true;
+};
+
+/// Storage of local files, mapped read-only at first use: one path, a pattern of names, or a list of
+/// paths.
+///
+/// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
+/// mappings is not bounded: Linux allows 65,530 per process by default (vm.max_map_count), and a file beyond
+/// that is errc::io that says so. A file must not shrink while it is mapped: touching the lost part raises
+/// SIGBUS, which ends the process unless a handler takes it. So the first mapping installs a handler in the
+/// process, and the file is errc::io; `{.guarded = false}` leaves the process's signals alone. The guard sees
+/// whole pages; with `checked` as well, every change is noticed.
+/// `file` with `file_access::read` notices every change too, and needs no handler.
+///
+/// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
+/// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
+class mapped_file {
+  using mapping = detail::files::mapping;
+  struct state {
+    state(file given, mapped_file_options chosen);
+    ~state();
+    file files;
+    std::span<const std::string> names;
+    mapped_file_options options;
+    detail::fixed_array<std::atomic<const mapping*>> mapped;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
+
+  /// What a run reads through; see `mapped_session`.
+  class session {
+   public:
+    static constexpr session_traits traits = {.mapped = mapped_objects::all, .prefetches = true};
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
+    [[nodiscard]] object_version version(object_id id) const { return get(id).version(); }
+
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const mapping& found = get(id);
+      detail::files::check_range(offset, size, found.size(), path(id));
+      found.check_lost(path(id));
+      if (state_->options.checked) check(found, offset, size, path(id));
+      return {found.data() + offset, detail::to_size(size)};
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const bytes_view found = view(id, offset, into.size());
+      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+      confirm(id);
+    }
+    /// Throws errc::io if bytes seen through views of this object may not have been the file's.
+    void confirm(object_id id) const {
+      if (!state_->options.guarded || id >= state_->names.size()) return;
+      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known == nullptr) return;
+      known->check_lost(path(id));
+      if (state_->options.checked) check_version(*known, path(id), 0);
+    }
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                         std::uint64_t size) const noexcept {
+      if (id >= state_->names.size()) return;
+      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known != nullptr && offset < known->size()) detail::prefetch_lines(known->data() + offset, size);
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
+
+   private:
+    friend mapped_file;
+    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names[id]; }
+    [[nodiscard]] const mapping& get(object_id id) const {
+      if (id < state_->names.size()) [[likely]] {
+        if (const mapping* known = state_->mapped[id].load(std::memory_order_acquire)) return *known;
+      }
+      return map(id);
+    }
+    /// Two threads may map one file at once; the slower one discards its mapping.
+    [[nodiscard]] const mapping& map(object_id id) const;
+    /// The size alone would catch a lost page, but bytes lost within the last page read as zeros.
+    static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
+                      const std::string& path);
+    static void check_version(const mapping& found, const std::string& path, std::uint64_t offset);
+
+    std::shared_ptr<state> state_;
+  };
+
+  explicit mapped_file(std::string_view pattern, mapped_file_options options = {});
+  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {});
+  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {});
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return files_.names(); }
+  [[nodiscard]] session connect() const { return session(std::make_shared<state>(files_, options_)); }
+  /// See `renaming_storage`.
+  [[nodiscard]] mapped_file with_names(std::vector<std::string> names) const {
+    return mapped_file(std::move(names), options_);
+  }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  file files_;
+  mapped_file_options options_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/mapped_file.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE mapped_file::state::state(file given, mapped_file_options chosen)
+    : files(std::move(given)), names(files.names()), options(chosen), mapped(names.size()) {}
+PENSTOCK_INLINE mapped_file::state::~state() {
+  for (std::size_t i = 0; i < names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t offset,
+                                                     std::uint64_t size) const noexcept {
+  try {
+    get(id).will_need(offset, size);
+  } catch (...) {  // the read itself reports the error
+  }
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
+  if (id >= state_->names.size()) throw error(errc::argument, {"there is no object ", id});
+  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
+  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
+  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::version_of(opened.get(), path(id)),
+                                         path(id), state_->options.guarded);
+  if (state_->options.access != access_pattern::normal)
+    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+  const mapping* expected = nullptr;
+  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+    return *expected;
+  return *fresh.release();
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
+                                                                   std::uint64_t size,
+                                                                   const std::string& path) {
+  constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
+  if (size == 0) return;
+  const std::uint64_t begin = offset / mapping::page() * mapping::page();
+  while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
+                   populate_read) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EFAULT) detail::files::throw_changed_while_mapped(path, offset);
+    if (errno == EINVAL) {
+      throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
+    }
+    throw detail::files::failure("read", path, errno).at_offset(offset);
+  }
+  check_version(found, path, offset);
+}
+PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, const std::string& path,
+                                                         std::uint64_t offset) {
+  struct stat now {};
+  if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
+    detail::files::throw_changed_while_mapped(path, offset);
+}
+PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
+    : files_(pattern), options_(options) {}
+PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
+    : files_(std::move(paths)), options_(options) {}
+PENSTOCK_INLINE mapped_file::mapped_file(std::initializer_list<const char*> paths,
+                                         mapped_file_options options)
+    : files_(paths), options_(options) {}
+PENSTOCK_INLINE std::string mapped_file::describe() const { return "mapped_" + files_.describe(); }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/megatron_documents.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The number of tokens of each document of a `megatron_documents`: values for `pack`, `batch_by`,
+/// `bucket_by` and `subset`. Copies share the source's table, and may outlive the source. A look-up is two
+/// loads. Threads: any number at once.
+class document_lengths {
+ public:
+  using value_type = std::uint64_t;
+
+  document_lengths(shared<const std::vector<std::uint64_t>> firsts, std::uint64_t dataset, std::string path)
+      : firsts_(std::move(firsts)), dataset_(dataset), path_(std::move(path)) {}
+
+  /// The number of documents.
+  [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->size() - 1; }
+  /// The length of document i, which must be below `size()`.
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+    const std::size_t at = detail::to_size(i);
+    return (*firsts_)[at + 1] - (*firsts_)[at];
+  }
+  /// The fingerprint of the source.
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
+  /// Covers the values, as that of the source does.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    class fingerprint h;
+    h.add("document_lengths", dataset_, size());
+    return h.value();
+  }
+  [[nodiscard]] std::string describe() const { return "document lengths"; }
+  /// The first of the indexes that they are from.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  shared<const std::vector<std::uint64_t>> firsts_;
+  std::uint64_t dataset_;
+  std::string path_;
+};
+
+/// The source that `megatron_documents` makes.
+template <token_value T, storage Storage>
+class megatron_document_source
+    : public record_files<detail::document_layout<T>, Storage, megatron_document_source<T, Storage>> {
+ public:
+  explicit megatron_document_source(Storage where)
+      : megatron_document_source::record_files({}, std::move(where)) {}
+
+  /// The number of tokens of all documents.
+  [[nodiscard]] std::uint64_t tokens() const noexcept { return this->known().firsts->back(); }
+  /// The number of tokens of each document, for `pack` and others that choose samples by their lengths.
+  [[nodiscard]] document_lengths lengths() const {
+    return {this->known().firsts, this->fingerprint(),
+            detail::megatron_prefix(this->manifest().shards().front().name) + ".idx"};
+  }
+};
+
+/// The documents of Megatron's datasets, pairs of `PREFIX.bin` and `PREFIX.idx`, one sample per document, for
+/// `pack`: the lengths are in the index, so that nothing has to be derived.
+///
+///     auto docs = megatron_documents<std::uint16_t>("openwebtext_text_document");
+///     auto loader = docs | shuffle(seed(7)) | shard(rank, world_size) |
+///                   pack(docs.lengths(), 4096, {.overlong = overlong::split}) | batch(8);
+///
+/// In: a pattern of prefixes, with or without one of the extensions, which are `mapped_file`, or any storage
+/// that names both files of each pair; all of them form one dataset. Out: an array expression of a document's
+/// tokens, a view of the mapping until it is written to its slot. A document of several sequences is all of
+/// them, one behind the other; one without tokens is a sample, too.
+/// `tokenised` writes such files.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads each index
+/// once, and keeps 8 bytes for each document.
+/// Cost per sample: a binary search among the files and one copy of the document, or one read if the storage
+/// has no views; no allocation.
+/// Threads: any number at once.
+/// Throws `errc::format`, with file and offset, as `megatron_tokens` does; `errc::argument` if there is no
+/// document, and for a storage that names only one file of a pair; `errc::io`, also for a file that was
+/// changed after the plan was made. For a file that shrinks while it is mapped see `mapped_file_options`.
+/// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
+template <token_value T, storage Storage>
+[[nodiscard]] megatron_document_source<T, Storage> megatron_documents(Storage where) {
+  return megatron_document_source<T, Storage>(std::move(where));
+}
+template <token_value T>
+[[nodiscard]] megatron_document_source<T, mapped_file> megatron_documents(std::string_view pattern) {
+  return megatron_documents<T>(mapped_file(detail::megatron_names(pattern)));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/token_parts.hpp
+
+/// Megatron's files while they are written; see `tokenised`.
+namespace penstock::inline v0_1::detail {
+
+/// What documents are made from, and as what.
+struct documents_wanted {
+  std::string prefix;  ///< of the files to be
+  std::uint64_t dataset = 0;
+  std::string_view name;
+  token_type type;
+};
+
+/// The documents of a dataset until all of them are there: in parts, `PREFIX.penstock-part-N`, each of which
+/// is written under a temporary name, flushed and renamed.
+class token_parts : unmovable {
+ public:
+  /// Reads the parts that are there. Those which are damaged, made from something else, or behind one that is
+  /// missing, are removed.
+  token_parts(const documents_wanted& wanted, std::uint64_t part_tokens);
+
+  /// The number of documents so far.
+  [[nodiscard]] std::uint64_t documents() const noexcept { return lengths_.size(); }
+  /// The length of each of them.
+  [[nodiscard]] const std::vector<std::uint64_t>& lengths() const noexcept { return lengths_; }
+  /// Appends a document, the bytes of its tokens.
+  void add(bytes_view document);
+  /// Completes the current part; drops it if a write has failed before.
+  void finish();
+  /// Writes the tokens of all parts into one file.
+  void join(const std::string& path) const;
+
+ private:
+  [[nodiscard]] bool read_part(std::uint64_t number);
+
+  documents_wanted wanted_;
+  std::uint64_t part_tokens_;
+  std::uint64_t parts_ = 0;  // that are complete
+  std::vector<std::uint64_t> lengths_;
+  std::optional<output_file> open_;
+  bool writing_ = false;
+  std::uint64_t first_ = 0;    // document of the open part
+  std::uint64_t tokens_ = 0;   // of the open part
+  std::uint64_t content_ = 0;  // a hash of them
+};
+
+/// Whether there is a part.
+[[nodiscard]] bool has_token_parts(const std::string& prefix);
+/// Removes all parts, the first one last.
+void remove_token_parts(const std::string& prefix);
+
+/// Makes the files of the documents of all parts: `PREFIX.bin`, their lengths in `values`, and last
+/// `PREFIX.idx`, with one sequence for each document. An older index is removed first.
+void write_documents(const documents_wanted& wanted, const std::string& values, const token_parts& parts);
+
+enum class documents_fault { none, missing, damaged };
+/// Whether `PREFIX.bin` and `PREFIX.idx` are there with documents of these lengths. Throws `errc::argument`
+/// if their tokens are of another type.
+[[nodiscard]] documents_fault check_documents(const documents_wanted& wanted, const values_file& lengths);
+/// Throws `errc::argument` if there are files in the place of those to be that `tokenised` has not made.
+void refuse_foreign_documents(const std::string& prefix);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/whole_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
+class regular_file : unmovable {
+ public:
+  explicit regular_file(const std::string& path);
+  ~regular_file();
+
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// Reads the first `into.size()` bytes.
+  void read(mutable_bytes into) const;
+
+ private:
+  [[nodiscard]] static int opened(const std::string& path) noexcept;
+  [[nodiscard]] error failed(const char* what) const;
+
+  const std::string* path_;
+  int number_;
+  std::uint64_t size_ = 0;
+};
+
+/// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
+/// file, and `errc::limit`, before anything is read, if it has more than `maximum` bytes; `what` names the
+/// kind of file in the message.
+[[nodiscard]] buffer read_whole_file(const std::string& given,
+                                     std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max(),
+                                     std::string_view what = "a file");
+
+/// Whether a relative path stays within the folder it is relative to. A description must not lead to files
+/// outside its folder.
+[[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
+
+/// The largest description of a folder that is read.
+inline constexpr std::uint64_t max_description_bytes = 256_MiB;
+void check_index_size(std::uint64_t bytes);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/whole_file.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE regular_file::regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
+  if (number_ < 0) throw failed("opened");
+  struct stat status {};
+  const bool known = ::fstat(number_, &status) == 0;
+  if (known && S_ISREG(status.st_mode)) {
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    return;
+  }
+  const error reason = known ? error(errc::io, "this is not a regular file").in_file(path) : failed("opened");
+  ::close(number_);
+  throw reason;
+}
+
+PENSTOCK_INLINE regular_file::~regular_file() { ::close(number_); }
+
+PENSTOCK_INLINE void regular_file::read(mutable_bytes into) const {
+  std::size_t filled = 0;
+  while (filled < into.size()) {
+    const auto got = ::read(number_, into.data() + filled, into.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failed("read");
+    if (got == 0)
+      throw error(errc::io, "the file shrank while it was being read").in_file(*path_).at_offset(filled);
+    filled += static_cast<std::size_t>(got);
+  }
+}
+
+PENSTOCK_INLINE int regular_file::opened(const std::string& path) noexcept {
+  if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  errno = ENOENT;  // the system would open the path before the NUL
+  return -1;
+}
+
+PENSTOCK_INLINE error regular_file::failed(const char* what) const {
+  const int code = errno;
+  return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(code),
+                          code == ENOENT ? "; check the path" : ""})
+      .in_file(*path_);
+}
+
+PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t maximum,
+                                       std::string_view what) {
+  const std::string path = files::local_path(given);
+  const regular_file file(path);
+  if (file.size() > maximum) {
+    const bool round = maximum % 1_MiB == 0;
+    throw error(errc::limit, {what, " may not have more than ", round ? maximum / 1_MiB : maximum,
+                              round ? " MiB" : " bytes"})
+        .in_file(path);
+  }
+  buffer bytes(detail::to_size(file.size()));
+  file.read(bytes.span());
+  return bytes;
+}
+
+PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (path.substr(begin, end - begin) == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+PENSTOCK_INLINE void check_index_size(std::uint64_t bytes) {
+  if (bytes > max_description_bytes)
+    throw error(errc::limit, {"an index of ", bytes, " bytes; the limit is 256 MiB"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/token_parts.ipp
+
+namespace penstock::inline v0_1::detail {
+
+// A part has the tokens, the length of each document in 8 bytes, and this foot, whose numbers are those
+// below.
+inline constexpr std::string_view part_magic = "PENSTTOK";
+inline constexpr std::uint32_t part_version = 1;
+inline constexpr std::size_t part_foot = 128;
+
+struct part_facts {
+  std::uint64_t dataset, name, code, first, documents, tokens, content;
+
+  [[nodiscard]] std::array<std::byte, part_foot> bytes() const noexcept {
+    std::array<std::byte, part_foot> foot{};
+    store_head(foot, part_magic, part_version, {dataset, name, code, first, documents, tokens, content});
+    return foot;
+  }
+  /// What a foot says; `bytes()` tells whether it is one.
+  [[nodiscard]] static part_facts load(bytes_view foot) noexcept {
+    const auto number = [&](std::size_t i) { return load_little<std::uint64_t>(foot.data() + 16 + 8 * i); };
+    return {number(0), number(1), number(2), number(3), number(4), number(5), number(6)};
+  }
+};
+
+[[nodiscard]] inline std::uint64_t megatron_code(token_type type) noexcept {
+  std::uint64_t code = 1;
+  while (!(megatron_type(static_cast<unsigned>(code)) == type)) ++code;
+  return code;
+}
+[[nodiscard]] inline std::string part_path(const std::string& prefix, std::uint64_t number) {
+  return text({prefix, ".penstock-part-", number});
+}
+[[nodiscard]] inline bool file_is_there(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+// Removes the parts from this number on, the last one first, and what was left of parts that were being
+// written.
+PENSTOCK_INLINE void remove_parts_from(const std::string& prefix, std::uint64_t first) {
+  const std::string folder = folder_of(prefix);
+  const std::string start = prefix.substr(prefix.rfind('/') + 1) + ".penstock-part-";
+  std::vector<std::uint64_t> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
+  while (const dirent* const entry = listed ? ::readdir(listed.get()) : nullptr) {
+    const std::string name(static_cast<const char*>(entry->d_name));
+    if (!name.starts_with(start)) continue;
+    const std::string_view rest = std::string_view(name).substr(start.size());
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    std::uint64_t number = 0;
+    for (const char digit : rest.substr(0, digits)) number = 10 * number + static_cast<unsigned>(digit - '0');
+    if (rest.substr(digits).starts_with(".tmp-"))
+      ::unlink((folder + "/" + name).c_str());
+    else if (digits == rest.size() && number >= first)
+      numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  for (; !numbers.empty(); numbers.pop_back()) ::unlink(part_path(prefix, numbers.back()).c_str());
+}
+
+PENSTOCK_INLINE bool has_token_parts(const std::string& prefix) {
+  return file_is_there(part_path(prefix, 0));
+}
+PENSTOCK_INLINE void remove_token_parts(const std::string& prefix) { remove_parts_from(prefix, 0); }
+
+PENSTOCK_INLINE token_parts::token_parts(const documents_wanted& wanted, std::uint64_t part_tokens)
+    : wanted_(wanted), part_tokens_(std::max<std::uint64_t>(1, part_tokens)) {
+  while (read_part(parts_)) ++parts_;
+  remove_parts_from(wanted_.prefix, parts_);
+}
+
+PENSTOCK_INLINE bool token_parts::read_part(std::uint64_t number) {
+  const std::string path = part_path(wanted_.prefix, number);
+  if (!file_is_there(path)) return false;
+  const buffer whole = read_whole_file(path);
+  const bytes_view bytes = whole.view();
+  if (bytes.size() < part_foot) return false;
+  const bytes_view foot = bytes.last(part_foot);
+  const part_facts facts = part_facts::load(foot);
+  const auto written = facts.bytes();
+  const std::uint64_t room = bytes.size() - part_foot;
+  if (!std::equal(foot.begin(), foot.end(), written.begin()) || facts.dataset != wanted_.dataset ||
+      facts.name != penstock::fingerprint{}.add(wanted_.name).value() ||
+      facts.code != megatron_code(wanted_.type) || facts.first != lengths_.size() ||
+      facts.documents > room / 8 || facts.tokens > room / wanted_.type.width ||
+      facts.tokens * wanted_.type.width + 8 * facts.documents != room)
+    return false;
+  std::uint64_t content = 0, at = 0;
+  std::vector<std::uint64_t> lengths;
+  for (std::uint64_t i = 0; i < facts.documents; ++i) {
+    const auto length = load_little<std::uint64_t>(bytes.data() + to_size(room - 8 * (facts.documents - i)));
+    if (length > facts.tokens - at) return false;
+    content = hash_bytes(
+        content, bytes.subspan(to_size(at * wanted_.type.width), to_size(length * wanted_.type.width)));
+    at += length;
+    lengths.push_back(length);
+  }
+  if (at != facts.tokens || content != facts.content) return false;
+  lengths_.insert(lengths_.end(), lengths.begin(), lengths.end());
+  return true;
+}
+
+PENSTOCK_INLINE void token_parts::add(bytes_view document) {
+  if (!open_) {
+    open_.emplace(part_path(wanted_.prefix, parts_));
+    first_ = lengths_.size();
+    tokens_ = content_ = 0;
+  }
+  writing_ = true;
+  open_->write(document);
+  writing_ = false;
+  content_ = hash_bytes(content_, document);
+  const std::uint64_t length = document.size() / wanted_.type.width;
+  lengths_.push_back(length);
+  tokens_ += length;
+  // a document counts as a token, so that parts of empty ones end, too
+  if (tokens_ + (lengths_.size() - first_) >= part_tokens_) finish();
+}
+
+PENSTOCK_INLINE void token_parts::finish() {
+  if (writing_) open_.reset();  // a write has failed
+  if (!open_) return;
+  writing_ = true;
+  std::array<std::byte, 8> eight;
+  for (std::size_t i = to_size(first_); i < lengths_.size(); ++i) {
+    store_little(eight.data(), lengths_[i]);
+    open_->write(eight);
+  }
+  open_->write(part_facts{wanted_.dataset, penstock::fingerprint{}.add(wanted_.name).value(),
+                          megatron_code(wanted_.type), first_, lengths_.size() - first_, tokens_, content_}
+                   .bytes());
+  open_->commit();
+  open_.reset();
+  writing_ = false;
+  ++parts_;
+}
+
+PENSTOCK_INLINE void token_parts::join(const std::string& path) const {
+  output_file out(path);
+  for (std::uint64_t i = 0; i < parts_; ++i) {
+    const std::string part = part_path(wanted_.prefix, i);
+    const buffer whole = read_whole_file(part);
+    const std::uint64_t bytes =
+        whole.size() < part_foot ? whole.size() + 1
+                                 : part_facts::load(whole.view().last(part_foot)).tokens * wanted_.type.width;
+    if (bytes > whole.size())
+      throw error(errc::io, "the part was changed while it was in use; call tokenised again").in_file(part);
+    out.write(whole.view().first(to_size(bytes)));
+  }
+  out.commit();
+}
+
+// Calls `sink(bytes)` for the bytes of an index, piece by piece.
+template <class Sink>
+void each_index_piece(token_type type, std::span<const std::uint64_t> lengths, Sink&& sink) {
+  const std::uint64_t n = lengths.size();
+  std::vector<std::byte> piece;
+  const auto put = [&]<class Number>(Number number) {
+    const std::size_t at = piece.size();
+    piece.resize(at + sizeof(Number));
+    store_little(piece.data() + at, number);
+    if (piece.size() >= (std::size_t{1} << 16)) {
+      sink(bytes_view(piece));
+      piece.clear();
+    }
+  };
+  for (const char letter : std::string_view("MMIDIDX\0\0", 9)) put(static_cast<std::uint8_t>(letter));
+  put(std::uint64_t{1});
+  put(static_cast<std::uint8_t>(megatron_code(type)));
+  put(n);
+  put(n + 1);
+  for (const std::uint64_t length : lengths) put(static_cast<std::uint32_t>(length));
+  std::uint64_t offset = 0;
+  for (const std::uint64_t length : lengths) {
+    put(offset);
+    offset += length * type.width;
+  }
+  for (std::uint64_t i = 0; i <= n; ++i) put(i);
+  sink(bytes_view(piece));
+}
+
+PENSTOCK_INLINE void write_documents(const documents_wanted& wanted, const std::string& values,
+                                     const token_parts& parts) {
+  const std::string idx = wanted.prefix + ".idx";
+  ::unlink(idx.c_str());
+  parts.join(wanted.prefix + ".bin");
+  values_header header;
+  header.kind = value_kind::natural;
+  header.dataset = wanted.dataset;
+  write_values(values, header, wanted.name, parts.lengths(), {});
+  output_file out(idx);
+  each_index_piece(wanted.type, parts.lengths(), [&](bytes_view piece) { out.write(piece); });
+  out.commit();
+}
+
+PENSTOCK_INLINE documents_fault check_documents(const documents_wanted& wanted, const values_file& lengths) {
+  const std::string idx = wanted.prefix + ".idx", bin = wanted.prefix + ".bin";
+  if (!file_is_there(idx) || !file_is_there(bin)) return documents_fault::missing;
+  const buffer there = read_whole_file(idx);
+  if (there.size() > 17) {
+    const auto code = std::to_integer<unsigned>(there.view()[17]);
+    const bool begins = text_of(there.view().first(9)) == std::string_view("MMIDIDX\0\0", 9);
+    if (begins && code != megatron_code(wanted.type) && megatron_type(code).width != 0)
+      throw error(errc::argument, {"these tokens have ", megatron_type(code).width,
+                                   " bytes each or another sign, and another type was asked for; write "
+                                   "tokenised<T> of theirs, name another path, or delete them"})
+          .in_file(idx)
+          .at_offset(17);
+  }
+  std::vector<std::uint64_t> all(to_size(lengths.header().samples));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = lengths.word(i);
+  std::uint64_t at = 0;
+  bool same = true;
+  each_index_piece(wanted.type, all, [&](bytes_view piece) {
+    same = same && piece.size() <= there.size() - to_size(at) &&
+           std::memcmp(piece.data(), there.data() + to_size(at), piece.size()) == 0;
+    at += same ? piece.size() : 0;
+  });
+  const std::uint64_t tokens = std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+  const auto version = version_of_file(bin);
+  same = same && at == there.size() && version && version->size == tokens * wanted.type.width;
+  return same ? documents_fault::none : documents_fault::damaged;
+}
+
+PENSTOCK_INLINE void refuse_foreign_documents(const std::string& prefix) {
+  const std::string idx = prefix + ".idx", bin = prefix + ".bin";
+  // Another process may be making them: the tokens appear while there are parts, the values before the parts
+  // go and before the index, and so they are looked for last.
+  const bool foreign = (file_is_there(idx) || (file_is_there(bin) && !has_token_parts(prefix))) &&
+                       !file_is_there(prefix + ".penstock-values");
+  if (foreign)
+    throw error(errc::argument,
+                "these tokens were not made by tokenised, which would overwrite them; name another path")
+        .in_file(file_is_there(idx) ? idx : bin);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/stage/batch.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct two_batches : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
+                  "size you want");
+  }
+};
+struct batch_after_copy : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
+                  "batch(n) | pin_and_copy");
+  }
+};
+struct discovered_without_collate : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: batch cannot stack values whose length is known only after decoding; write "
+                  "batch(n, ragged) or batch(n, pad_to_longest)");
+  }
+};
+struct open_sample_in_batch : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
+                  "decode<field<...>> before it");
+  }
+};
+struct not_batchable : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and what arrives here is "
+        "none of them; write map(f) before it. This error names its type, in arrives_here<...>");
+  }
+};
+
+struct eight_lengths : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: batch adds a dimension in front of an array, and this one already has eight, "
+                  "the maximum; give it fewer in a map(f) before batch");
+  }
+};
+struct channels_first_of_other : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: channels_first is for arrays of (height, width, channels), and a field that it applies "
+        "to has another number of dimensions; write collate<\"image\">(channels_first) for the "
+        "field that has them");
+  }
+};
+struct pitched_scalar : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pitched lays out the rows of arrays, and a field that it applies to is a single "
+                  "value; write collate<\"image\">(pitched<64>) for the field that has rows");
+  }
+};
+
+struct padded_scalar : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pad_to_largest pads arrays, and a field that it is given to is a single value; "
+                  "write collate<\"image\">(pad_to_largest) for the field that has images");
+  }
+};
+struct fill_of_other_type : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: pad_to_largest_with<value> fills with a value that the numbers of a field "
+                  "cannot hold; write one that they can, as pad_to_largest_with<255> for bytes");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class Policy, class Element>
+inline constexpr bool finds_its_field = true;
+template <class Name, class Policy, class Element>
+inline constexpr bool finds_its_field<field_policy<Name, Policy>, Element> = has_field<Element, Name>;
+
+/// What may follow the size in `batch(size, ...)`.
+template <class T>
+inline constexpr bool is_batch_option = std::is_same_v<T, tail> || is_policy<T>;
+template <class Name, class Policy>
+inline constexpr bool is_batch_option<field_policy<Name, Policy>> = is_policy<Policy>;
+
+template <class... Options>
+inline constexpr bool repeats_an_option =
+    (is_batch_option<Options> && ...) &&
+    ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
+
+/// The size of a whole step, over all ranks.
+[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
+[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
+/// Returns the size, or throws if a batch cannot have it.
+[[nodiscard]] inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
+  if (size == 0)
+    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
+  return size;
+}
+
+template <class... Options>
+constexpr void check_batch_options() {
+  static_assert(
+      (is_batch_option<Options> && ...),
+      "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
+      "ragged, pad_to_longest, pad_to_multiple<n>, pad_to_largest, channels_first or pitched<bytes>, or "
+      "collate<\"name\">(...) for one field");
+  static_assert(
+      !repeats_an_option<Options...>,
+      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, pad_to_largest, "
+      "channels_first and pitched; write collate<\"name\">(...) for fields that differ");
+}
+
+/// What the stages that cut batches share: how fields are collated, and the mistakes in that.
+template <class... Policies>
+struct collating {
+  template <class Name>
+  using policy = typename policy_for<Name, Policies...>::type;
+  /// Whether a policy was chosen for a field, by name or for all.
+  template <class Name>
+  static constexpr bool chosen = is_chosen<Name, Policies...>;
+
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    using collated = typename batch_behind<collating, typename Context::columns>::type;
+    constexpr bool fields_found = (finds_its_field<Policies, element> && ...);
+    if constexpr (Context::facts.copied)
+      return mistakes::batch_after_copy{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::two_batches{};
+    else if constexpr (any_record<element> && !fields_found)
+      return mistakes::no_such_field{};
+    else if constexpr (!fields_found && is_right<decltype(diagnose_element<collated, element>())>)
+      return mistakes::no_such_field{};
+    else
+      return diagnose_element<collated, element>();
+  }
+
+ private:
+  /// Whether a policy was meant for this field, and not for all.
+  template <class Name>
+  static constexpr bool given =
+      std::is_void_v<Name> || !std::is_void_v<typename own_policy<Name, Policies...>::type>;
+  template <class Collated, class Name, class V>
+  static consteval auto diagnose_field() {
+    using how = typename Collated::template policy<Name>;
+    constexpr shape_class shape = shape_class_of<V>;
+    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
+      return mistakes::open_sample_in_batch{};
+    else if constexpr (shape == shape_class::none)
+      return mistakes::not_batchable{};
+    else if constexpr (shape == shape_class::discovered && stacks<how>)
+      return mistakes::discovered_without_collate{};
+    else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
+      return mistakes::eight_lengths{};
+    else if constexpr (pads_all<how> && value_rank<V> == 0 && given<Name>)
+      return mistakes::padded_scalar{};
+    else if constexpr (shape != shape_class::fixed && !fill_fits<how, typename stored<V>::type>)
+      return mistakes::fill_of_other_type{};
+    else if constexpr (!takes_rank<how>(value_rank<V>) && has_gaps<how>)
+      return mistakes::pitched_scalar{};
+    else if constexpr (!takes_rank<how>(value_rank<V>))
+      return mistakes::channels_first_of_other{};
+    else
+      return mistakes::none{};
+  }
+  template <class Collated, class V>
+  static consteval auto diagnose_element() {
+    return diagnose_field<Collated, void, V>();
+  }
+  template <class Collated, any_record R>
+  static consteval auto diagnose_element() {
+    return diagnose_fields<Collated, R>(std::make_index_sequence<R::size>{});
+  }
+  template <class Collated, class R, std::size_t... Is>
+  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
+    return
+        typename first_mistake<decltype(diagnose_field<Collated, typename R::template field_at<Is>::name_type,
+                                                       std::tuple_element_t<Is, R>>())...>::type{};
+  }
+};
+
+}  // namespace detail
+
+/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
+/// `batch(size, options...)`; `global_batch(size, options...)` gives the size over all ranks.
+///
+/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
+/// policy for all fields (`stack` by default, `pad_to_longest`, `pad_to_multiple<n>`, `pad_to_largest`,
+/// `ragged`, `channels_first`, `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
+///
+/// `channels_first` transposes images of (height, width, channels) on their way to the slot: the column is
+/// dense, of shape (slots, channels, height, width). `pad_to_largest` puts images of unequal sizes in one
+/// block of the largest height and width, and keeps their sizes. Under `pitched<bytes>` each row starts at a
+/// multiple of that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device
+/// with the rest.
+///
+/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
+/// size * world), and a bad sample never pulls a later one forward. Samples are written where they will be
+/// used: stacked fields are not copied after decoding. Keeps all five guarantees. Unequal shapes under
+/// `stack` are `errc::shape` at the position; under `bad_samples`, samples without the most frequent shape
+/// are bad.
+///
+/// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
+/// whether or not it divides G; the ranks' parts differ by at most one sample. Use it for runs that may
+/// resume on another number of ranks. `batch(b)` has the same global steps wherever b * world is the same.
+///
+/// More than G ranks are `errc::argument` when you open the plan; so is, over a source that can only be read
+/// forward, a number of ranks that does not divide G.
+///
+///     auto labels = samples | decode<field<"cls", integer>>;
+///     auto both = samples | decode<field<"txt", text>, field<"cls", integer>> |
+///                 batch(64, collate<"txt">(ragged));
+///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
+template <class... Policies>
+struct batch_stage : detail::collating<Policies...> {
+  using penstock_part = batch_tag;
+  static constexpr std::string_view stage_name = "batch";
+
+  std::uint64_t size = 1;
+  tail at_end = tail::keep;
+  bool global = false;  ///< `size` counts the samples of all ranks together
+
+  /// Samples of a whole global step, over all ranks. Throws if some rank would have none.
+  [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
+    return detail::batch_size_of_all(size, global, ranks);
+  }
+  /// Samples of a rank's whole batch where samples are dealt in turn.
+  [[nodiscard]] std::uint64_t dealt_size(std::uint64_t rank, std::uint64_t ranks) const {
+    return (global_size(ranks) - rank - 1) / ranks + 1;
+  }
+
+  [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
+  void fingerprint(auto& h) const { h.add("batch", at_end); }
+};
+
+namespace detail {
+
+template <class... Policies>
+struct batch_builder {
+  std::uint64_t size;
+  tail at_end = tail::keep;
+  bool global = false;
+
+  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t, global}; }
+  template <class Policy>
+  [[nodiscard]] auto with(Policy) const {
+    return batch_builder<Policies..., Policy>{size, at_end, global};
+  }
+  [[nodiscard]] auto done() const { return batch_stage<Policies...>{{}, size, at_end, global}; }
+};
+
+auto build_batch(auto builder) { return builder.done(); }
+template <class Builder, class Option, class... Rest>
+auto build_batch(Builder builder, Option option, Rest... rest) {
+  return build_batch(builder.with(option), rest...);
+}
+
+}  // namespace detail
+
+template <class... Options>
+[[nodiscard]] auto batch(any_count size, Options... options) {
+  detail::check_batch_options<Options...>();
+  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size.of("batch"), "batch")},
+                             options...);
+}
+
+/// A batch of `size` samples over all ranks, with the options of `batch`.
+template <class... Options>
+[[nodiscard]] auto global_batch(any_count size, Options... options) {
+  detail::check_batch_options<Options...>();
+  const std::uint64_t checked = detail::checked_batch_size(size.of("global_batch"), "global_batch");
+  return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/batch.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
+  if (global && ranks > size) {
+    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                 ranks, "; make it larger or use fewer ranks"})
+        .in_stage("batch");
+  }
+  if (!global && size > 0xffffffffu / ranks) {
+    throw error(errc::argument,
+                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+        .in_stage("batch");
+  }
+  return global ? size : size * ranks;
+}
+
+PENSTOCK_INLINE std::string batch_text(std::uint64_t size, tail at_end, bool global) {
+  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/inspection/tokenised.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The options of `tokenised`.
+struct tokenised_options {
+  /// Whether files that are damaged, or from another state of the dataset, are made again; otherwise they are
+  /// an error.
+  bool rebuild = true;
+  /// A part is on the disk, and is not made again, when it has so many tokens (a document counts as one
+  /// more).
+  std::uint64_t part_tokens = std::uint64_t{1} << 24;
+};
+
+namespace detail {
+
+/// The values of a plan's samples that are documents: those of a field, or of samples without names.
+template <class Element, class... Names>
+struct document_values : std::type_identity<Element> {};
+template <class Element, class Name>
+  requires(has_field<Element, Name>)
+struct document_values<Element, Name>
+    : std::type_identity<
+          std::remove_cvref_t<std::tuple_element_t<Element::template index_of<Name>, Element>>> {};
+
+template <class V>
+consteval bool are_tokens() {
+  if constexpr (shape_class_of<V> == shape_class::none)
+    return false;
+  else
+    return std::integral<typename stored<V>::type> && !std::same_as<typename stored<V>::type, bool> &&
+           !std::same_as<typename stored<V>::type, char> && (value_rank<V> == 1 || value_rank<V> == -1);
+}
+
+/// The bytes of a document in a file of `T`. `document` says which it is, for errors.
+template <token_value T, class U>
+[[nodiscard]] bytes_view packed_tokens(std::span<const U> tokens, buffer& scratch, const auto& document) {
+  if (tokens.size() > 0x7fffffffu)
+    throw document(
+        error(errc::limit, {"the document has ", tokens.size(),
+                            " tokens, and Megatron's index has room for 2,147,483,647; split it"}));
+  scratch.resize_for_overwrite(tokens.size() * sizeof(T));
+  std::byte* to = scratch.data();
+  for (const U token : tokens) {
+    if (!std::in_range<T>(token)) [[unlikely]]
+      throw document(error(
+          errc::limit, {"token ", token, " does not fit the type that was asked for, whose ", "largest is ",
+                        std::numeric_limits<T>::max(), "; write tokenised<std::int32_t>(...)"}));
+    store_little(to, static_cast<std::make_unsigned_t<T>>(token));
+    to += sizeof(T);
+  }
+  return scratch.view();
+}
+
+/// Tokenises the samples that are in no part yet. Where one is bad, those before it are kept.
+template <token_value T, fixed_string... Field, class Plan, class Reader>
+void tokenise_rest(const Plan& plan, const Reader& reader, token_parts& parts) {
+  constexpr std::size_t together = 32;  // samples of a batch: few enough for books
+  buffer scratch;
+  const auto here = [&](error e) {
+    const position at{0, parts.documents()};
+    e.in_stage("tokenised").add_context(at);
+    if constexpr (has_keys<Reader>) e.for_key(key_of(reader, at));
+    return e;
+  };
+  try {
+    for (auto&& b : (plan | skip(parts.documents()) | batch(together, ragged)).epoch(0)) {
+      const auto take = [&](const auto& documents) {
+        for (const auto document : documents)
+          parts.add(packed_tokens<T>(
+              std::span<
+                  const std::remove_cv_t<typename std::remove_cvref_t<decltype(document)>::element_type>>(
+                  document),
+              scratch, here));
+      };
+      if constexpr (sizeof...(Field) == 0)
+        take(b.values());
+      else
+        (take(get<Field>(b)), ...);
+    }
+  } catch (...) {
+    try {
+      parts.finish();
+    } catch (const error&) {  // the first error says more
+    }
+    throw;
+  }
+  parts.finish();
+}
+
+/// What is there: the lengths of all documents, if they are complete and of this dataset.
+[[nodiscard]] inline found_index find_documents(const wanted_index& lengths, const documents_wanted& wanted,
+                                                const derive_options& options) {
+  refuse_foreign_documents(wanted.prefix);
+  found_index found = find_index(lengths, options);
+  if (!found.file) return found;
+  const documents_fault fault = check_documents(wanted, *found.file);
+  if (fault == documents_fault::none) return found;
+  if (fault == documents_fault::damaged && !options.rebuild)
+    throw error(errc::format,
+                "the index does not have the documents that tokenised has written; delete it, or leave out "
+                ".rebuild = false")
+        .in_file(wanted.prefix + ".idx");
+  return {nullptr, fault == documents_fault::damaged ? derived_from::damage : derived_from::none};
+}
+
+}  // namespace detail
+
+/// Tokenises a dataset once, in parallel, into a pair of files in Megatron's format, one document per sample:
+/// `tokenised<T>(plan, name, prefix)` writes `PREFIX.bin` and `PREFIX.idx` and opens them as
+/// `megatron_documents<T>`. Megatron, `megatron_tokens` and others read them, too.
+///
+///     auto tokenizer = bpe::from_file("tokenizer.json");
+///     auto docs = tokenised<std::uint16_t>(lines("corpus.txt") | decode<bpe>(tokenizer) | workers(8), "gpt2",
+///                                          "tokens/corpus");
+///     auto loader = docs | shuffle(seed(7)) | pack(docs.lengths(), 4096, {.overlong = overlong::split}) | batch(8);
+///
+/// In: a plan of an indexed source with stages that work on single samples (`fields`, `decode`, `map`) and
+/// annotations, whose samples are sequences of whole numbers; of records the field that is named,
+/// `tokenised<T, "txt">(...)`. `T` is the type in the files: `std::uint16_t` for vocabularies of up to 65,536
+/// tokens, `std::int32_t` for others. Out: the documents in the order of the source. The files' bytes are
+/// identical for any number of workers, and those that `IndexedDatasetBuilder` of megatron-core 0.16.1
+/// writes.
+/// Nothing is put behind a document: an end-of-text token is the plan's, by a `map`.
+///
+/// If the files exist with this name and for this state of the dataset (its fingerprint), they are only
+/// opened. `tokenised` cannot see the tokenizer: the name stands for it and for all stages, so give another
+/// tokenizer another name. Files that are damaged or from another state of the dataset are made again; with
+/// `.rebuild = false` that is an error. What it knows of them is in `PREFIX.penstock-values`, which is the
+/// length of each document: `open_derived<std::uint64_t>` opens it for a plan of the texts.
+/// A process may be killed at any moment. Each part of the tokens is written under a temporary name, flushed
+/// to disk and renamed to `PREFIX.penstock-part-N`, and the next call goes on behind the last one; so it does
+/// after a sample that was bad. When all are there they are joined, and the index, which makes the dataset
+/// complete, appears last; then the parts are removed. If several processes need the files, one makes them
+/// and the others wait (`flock` on `PREFIX.bin.lock`, which is removed afterwards).
+/// Cost: one parallel pass over the dataset. The disk needs room for the tokens twice while they are joined;
+/// memory, 24 bytes for each sample and one part. Opening the files reads the index and the lengths.
+/// Throws what the chain throws, with the sample's key; `errc::limit`, with the key, for a token that does
+/// not fit T and for a document of more than 2^31 - 1 tokens; `errc::io` if a file cannot be written;
+/// `errc::argument` for files of that name that it has not made, which it leaves alone, for another name or
+/// type, and for a dataset without samples.
+/// Source: Megatron-LM, tools/preprocess_data.py and megatron/core/datasets/indexed_dataset.py.
+template <token_value T, fixed_string... Field, class Source, class... Stages>
+[[nodiscard]] megatron_document_source<T, mapped_file> tokenised(const plan<Source, Stages...>& p,
+                                                                 std::string_view name,
+                                                                 const std::string& prefix,
+                                                                 const tokenised_options& options = {}) {
+  using element = std::remove_cvref_t<typename plan<Source, Stages...>::element>;
+  static_assert(sizeof...(Field) <= 1, "penstock: tokenised writes one field; call it once for each");
+  static_assert(!std::same_as<T, std::uint32_t>,
+                "penstock: Megatron's files have no tokens of std::uint32_t; write "
+                "tokenised<std::int32_t>(...)");
+  static_assert(indexed_source<Source>,
+                "penstock: tokenised numbers the samples of a source with an index, but this one can only be "
+                "read forward");
+  static_assert(
+      !renumbering_source<Source>,
+      "penstock: tokenised numbers the samples of a source, but those of mix, or of joined sources with "
+      "orders, are numbered differently in each epoch; tokenise each source");
+  static_assert((detail::derivable_stage<Stages> && ...),
+                "penstock: tokenised needs the samples as the source has them; leave out orders, filters, "
+                "batch and everything after it, and put them behind what it returns");
+  static_assert(detail::are_tokens<typename detail::document_values<element, name_of<Field>...>::type>(),
+                "penstock: tokenised writes sequences of whole numbers; decode<bpe>(tokenizer) makes them of "
+                "text, and of records name the field: tokenised<T, \"txt\">(...)");
+  if (name.empty())
+    throw error(errc::argument, "the tokens must have a name, such as that of the tokenizer")
+        .in_stage("tokenised");
+  if (p.source().size() == 0) throw error(errc::argument, "the dataset has no samples").in_stage("tokenised");
+
+  const std::string start = detail::megatron_prefix(prefix), bin = start + ".bin", idx = start + ".idx";
+  const detail::documents_wanted wanted{start, p.source().fingerprint(), name, detail::token_type::of<T>()};
+  const detail::wanted_index lengths{start + ".penstock-values", name, detail::value_kind::natural,
+                                     wanted.dataset, p.source().size()};
+  const derive_options chosen{options.rebuild};
+  if (!detail::find_documents(lengths, wanted, chosen).file || detail::has_token_parts(start)) {
+    const detail::making_lock lock(bin);
+    detail::remove_leftovers(idx);
+    detail::remove_leftovers(lengths.path);
+    if (!detail::find_documents(lengths, wanted, chosen).file) {
+      const auto reader = connect_source(p.source(), projection::none());
+      detail::token_parts parts(wanted, options.part_tokens);
+      if (parts.documents() != lengths.samples) detail::tokenise_rest<T, Field...>(p, reader, parts);
+      detail::write_documents(wanted, lengths.path, parts);
+    }
+    detail::remove_token_parts(start);
+  }
+  return megatron_documents<T>(mapped_file(std::vector<std::string>{bin, idx}));
+}
+/// Tokenises a source alone.
+template <token_value T, fixed_string... Field, indexed_source Source>
+[[nodiscard]] auto tokenised(const Source& source, std::string_view name, const std::string& prefix,
+                             const tokenised_options& options = {}) {
+  return tokenised<T, Field...>(plan<Source>(source), name, prefix, options);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/integration/any_loader.hpp
 
 namespace penstock::inline v0_1 {
@@ -40532,79 +45423,6 @@ PENSTOCK_INLINE std::vector<std::uint64_t> length_counts::least_padding(std::uin
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/order/detail/places.hpp
-
-/// Shared parts of the orders that are the same in every epoch.
-namespace penstock::inline v0_1::detail {
-
-/// The places after an order that is the same in every epoch; `bound` is that order bound to any epoch.
-template <class Bound>
-[[nodiscard]] shared<const source_places> places_behind(const shared<const source_places>& before,
-                                                        Bound bound) {
-  if (!before) return nullptr;
-  struct both {
-    shared<const source_places> before;
-    Bound bound;
-  };
-  const source_places& first = *before;
-  shared<const both> owner(new const both{before, std::move(bound)});
-  const auto find = [](const void* kept, std::uint64_t index) {
-    const auto& step = *static_cast<const both*>(kept);
-    return (*step.before)(step.bound(index).index);
-  };
-  return shared<const source_places>(new const source_places(first, find, std::move(owner)));
-}
-
-/// The shard boundaries after an order that drops positions but does not reorder them: `kept_before(p)` is
-/// the number of kept positions below p.
-[[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
-    const shared<const std::vector<std::uint64_t>>& starts, const auto& kept_before) {
-  if (!starts) return nullptr;
-  shared<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
-  for (const std::uint64_t start : *starts) {
-    const std::uint64_t kept = kept_before(start);
-    if (kept != made->back()) made->push_back(kept);
-  }
-  if (made->size() == 1) made->push_back(0);
-  return made;
-}
-
-/// Throws if the positions are endless.
-inline void check_finite(const order_input& in, std::string_view stage) {
-  if (in.size >= std::uint64_t{1} << 63) {
-    throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
-        .in_stage(stage);
-  }
-}
-
-/// The base of orders that keep some positions, the same ones in every epoch, in their original order.
-/// `Bound`
-/// is such an order bound to its member `epoch`.
-template <class Bound>
-class kept_order {
- public:
-  using bound = Bound;
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
-    bound made = made_;
-    made.epoch = epoch;
-    return made;
-  }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-  }
-
- protected:
-  bound made_{};
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
-};
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/detail/position_list.hpp
 
@@ -45608,73 +50426,6 @@ struct shuffle_batches_stage {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/skip.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-struct skip_bound {
-  std::uint64_t epoch = 0, skipped = 0;
-  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
-    return {epoch, index + skipped};
-  }
-};
-}  // namespace detail
-
-/// The order of `skip(n)`: all but the first positions of every epoch.
-class skip_order : public detail::kept_order<detail::skip_bound> {
- public:
-  skip_order(order_input in, std::uint64_t count) {
-    const std::uint64_t skipped = std::min(in.size, count);
-    made_.skipped = skipped;
-    size_ = in.size - skipped;
-    places_ = detail::places_behind(in.places, made_);
-    if (!in.starts || skipped == 0) {
-      starts_ = std::move(in.starts);
-      return;
-    }
-    shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
-    for (const std::uint64_t start : *in.starts) {
-      if (start > skipped) cut->push_back(start - skipped);
-    }
-    starts_ = std::move(cut);
-  }
-
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
-    if (upstream.index < made_.skipped || upstream.index - made_.skipped >= size_) return std::nullopt;
-    return position{upstream.epoch, upstream.index - made_.skipped};
-  }
-};
-
-/// The stage `skip(n)`.
-struct skip_stage {
-  using penstock_part = order_tag;
-  static constexpr std::string_view stage_name = "skip";
-  static constexpr bool works_forward = true;
-  static constexpr bool counts_only = true;
-
-  [[nodiscard]] item_range kept() const noexcept { return {.first = count}; }
-  [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
-  void fingerprint(auto& h) const { h.add(stage_name, count); }
-
-  std::uint64_t count = 0;
-};
-
-/// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
-/// more. After `shard` and a filter, each rank counts its own samples, because what the other ranks keep
-/// is unknown there.
-///
-/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; thread-safe. Dropped
-/// samples are never read.
-///
-/// the first 5000 stored samples are kept for validation
-///     auto train = source | skip(5000) | shuffle;
-///     auto valid = source | take(5000);
-[[nodiscard]] constexpr skip_stage skip(any_count n) { return {n.of("skip")}; }
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/split.hpp
 
 namespace penstock::inline v0_1 {
@@ -48594,1384 +53345,6 @@ compute_input_and_target_lengths(std::uint64_t inputs_length, const span_corrupt
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/components.hpp
-
-/// Declares the storages of optional components. A program that names one without its header has an
-/// incomplete type, and its compiler shows the line from here.
-namespace penstock::inline v0_1 {
-
-class http;        // penstock: write #include <penstock/storage/http.hpp>, and link penstock::http
-class s3;          // penstock: write #include <penstock/storage/s3.hpp>, and link penstock::s3
-class uring_file;  // penstock: write #include <penstock/storage/uring_file.hpp>, and link penstock::uring
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file_names.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
-/// match existing files, sorted by the bytes of their names.
-///
-/// A `*` matches neither a slash nor a dot at the beginning of a name. A file that Penstock keeps beside
-/// shards, with `.penstock-` in its name, never matches, and a file that two of the names match is taken
-/// once.
-/// If a file's name is the pattern itself, brackets included, that
-/// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
-/// or not the file exists.
-/// A `~/` at the beginning of a name stands for the folder that HOME names.
-/// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
-/// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
-/// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
-[[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
-
-/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
-[[nodiscard]] std::string without_secrets(std::string_view text);
-
-namespace detail::files {
-
-/// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a
-/// folder that is called `~` is `./~`. Throws errc::argument for a URL or a command, with what to use
-/// instead, and if HOME is not set.
-[[nodiscard]] std::string local_path(std::string_view path);
-/// The paths of a list; see `local_path`.
-[[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
-/// The files that several patterns with `::` between them name, in their order.
-[[nodiscard]] std::vector<std::string> names_of_patterns(std::string_view patterns);
-/// What reads URLs of a scheme, as the end of a sentence; `url`, as it may be shown.
-[[nodiscard]] std::string advice_for_url(std::string_view scheme, std::string_view url);
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/braces.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-/// How many names a pattern expands to, and an upper bound on their characters.
-struct expansion_size {
-  std::uint64_t names = 0;
-  std::uint64_t text = 0;
-};
-/// What `expand_braces` would produce, or the error it would throw, without making any name.
-[[nodiscard]] expansion_size measure(std::string_view pattern);
-
-}  // namespace detail::braces
-
-/// Expands a pattern as Bash does: `train-{0000..0127}.tar` is 128 names.
-///
-/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`),
-/// and may count down; ranges of single letters, lists (`{train,val}`), nesting and several groups work as in
-/// Bash, with the leftmost group varying slowest. `{x}` without a comma or range stands for itself; `\{ \} \,
-/// \\` are literal.
-/// Throws errc::argument for unbalanced braces, for an invalid range (`{0..}`, `{1..b}`), and, before making
-/// any name, for more than 10 million names or a GiB of text.
-/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
-[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/braces.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-inline constexpr std::uint64_t max_names = 10'000'000;
-inline constexpr std::uint64_t max_text = std::uint64_t{1} << 30;
-inline constexpr int deepest = 64;
-inline constexpr std::size_t shown = 200;  // characters of a text shown in an error
-
-[[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
-                               pattern.size() > shown ? "..." : "", "'"});
-}
-
-/// Where the text at `from` leaves its braces: the matching '}', or npos.
-PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
-  int depth = 0;
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '{') {
-      ++depth;
-    } else if (text[i] == '}' && --depth == 0) {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
-/// The parts between the commas of this level; nested braces stay intact.
-PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i] == '\\') {
-      ++i;
-    } else if (body[i] == '{') {
-      ++depth;
-    } else if (body[i] == '}') {
-      --depth;
-    } else if (body[i] == ',' && depth == 0) {
-      parts.push_back(body.substr(begin, i - begin));
-      begin = i + 1;
-    }
-  }
-  parts.push_back(body.substr(std::min(begin, body.size())));
-  return parts;
-}
-
-PENSTOCK_INLINE std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-PENSTOCK_INLINE bool zero_padded(std::string_view text) {
-  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
-  return text.size() > 1 && text[0] == '0';
-}
-
-PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
-  const bool negative = value < 0;
-  const std::uint64_t size =
-      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = text({size});
-  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
-  digits.insert(0, taken < width ? width - taken : 0, '0');
-  if (negative) digits.insert(0, 1, '-');
-  return digits;
-}
-
-PENSTOCK_INLINE bool is_letter(std::string_view text) {
-  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-}
-
-/// The range `a..b` or `a..b..step` of numbers or letters.
-struct range {
-  std::int64_t from = 0;
-  std::uint64_t count = 0;
-  std::uint64_t step = 1;
-  std::size_t width = 0;
-  bool up = true;
-  bool letters = false;
-
-  [[nodiscard]] std::string name(std::uint64_t i) const {
-    const std::uint64_t moved = up ? i * step : 0 - i * step;
-    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
-    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
-  }
-};
-
-/// Empty if the body is not a range.
-PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
-  const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return std::nullopt;
-  const std::string_view low = body.substr(0, first_dots);
-  std::string_view high = body.substr(first_dots + 2);
-  range found;
-  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
-    const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return std::nullopt;
-    high = high.substr(0, dots);
-    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
-    if (found.step == 0) found.step = 1;
-  }
-  found.letters = is_letter(low) && is_letter(high);
-  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
-  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return std::nullopt;
-  found.from = *from;
-  found.up = *from <= *to;
-  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
-  const std::uint64_t span = found.up ? last - first : first - last;
-  if (span / found.step >= max_names) fail("a range of more than 10 million names", pattern);
-  found.count = span / found.step + 1;
-  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  return found;
-}
-
-/// What a part of a pattern expands to: the number of names, a bound on their characters, and the names
-/// themselves if wanted. A pass that only counts refuses what is too large.
-class expansion {
- public:
-  /// Just the empty name, or no name at all.
-  expansion(std::string_view pattern, bool makes_names, bool empty = false)
-      : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
-    if (makes_names && !empty) names_.emplace_back();
-  }
-
-  void append(std::string_view text) {
-    for (std::string& name : names_) name += text;
-    size_.text += size_.names * text.size();
-    check();
-  }
-  void add(expansion more) {
-    for (std::string& name : more.names_) names_.push_back(std::move(name));
-    size_.names += more.size_.names;
-    size_.text += more.size_.text;
-    check();
-  }
-  void add(const range& more) {
-    size_.names += more.count;
-    size_.text += more.count * std::max(more.name(0).size(), more.name(more.count - 1).size());
-    check();
-    for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
-  }
-  void multiply(const expansion& by) {  // within the bounds, nothing can overflow
-    size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
-    size_.names *= by.size_.names;
-    check();
-    std::vector<std::string> product;
-    if (makes_names_) product.reserve(detail::to_size(size_.names));
-    for (const std::string& left : names_)
-      for (const std::string& right : by.names_) product.emplace_back(left).append(right);
-    names_.swap(product);
-  }
-
-  [[nodiscard]] const expansion_size& size() const noexcept { return size_; }
-  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
-
- private:
-  void check() const {
-    if (size_.names > max_names) fail("more than 10 million names", pattern_);
-    if (size_.text > max_text) fail("names of more than a GiB of text", pattern_);
-  }
-
-  std::string_view pattern_;
-  bool makes_names_;
-  expansion_size size_;
-  std::vector<std::string> names_;
-};
-
-/// Expands one level of the pattern: the product of its pieces, the leftmost varying slowest.
-PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
-                                 int depth = 0) {
-  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  expansion out(pattern, makes_names);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
-    if (c != '{') {
-      const bool is_escape = c == '\\' && i + 1 < text.size() &&
-                             std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos;
-      if (is_escape) ++i;
-      out.append(text.substr(i, 1));
-      continue;
-    }
-    const std::size_t end = closing(text, i);
-    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
-    const std::string_view body = text.substr(i + 1, end - i - 1);
-    i = end;
-    expansion choices(pattern, makes_names, true);
-    const auto parts = split_list(body);
-    if (parts.size() > 1) {
-      for (const std::string_view part : parts) choices.add(expand(part, pattern, makes_names, depth + 1));
-    } else if (const auto numbers = range_of(body, pattern)) {
-      choices.add(*numbers);
-    } else {  // "{x}" stands for itself in Bash
-      if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
-        fail("'{" + std::string(body.substr(0, shown)) +
-                 "}' is not a range: write {first..last} or {first..last..step} with whole numbers or two "
-                 "letters, "
-                 "or \\{ and \\} for literal braces;",
-             pattern);
-      }
-      out.append("{");
-      choices.add(expand(body, pattern, makes_names, depth + 1));
-      choices.append("}");
-    }
-    out.multiply(choices);
-  }
-  return out;
-}
-
-PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
-  return expand(pattern, pattern, false).size();
-}
-
-}  // namespace detail::braces
-
-PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
-  (void)detail::braces::measure(pattern);
-  return std::move(detail::braces::expand(pattern, pattern, true).names());
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file_names.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::files {
-
-// Throws for a URL or a command, which would otherwise be taken for the name of a local file.
-PENSTOCK_INLINE void check_is_name(std::string_view name) {
-  if (name.starts_with("pipe:")) {
-    throw error(errc::argument,
-                {"'", name,
-                 "' is a command, and this reads files; write its output to a FIFO or to the standard "
-                 "input, and read it with webdataset_pipe"});
-  }
-  const std::size_t end = name.find("://");
-  if (end == std::string_view::npos || end == 0) return;
-  const std::string_view scheme = name.substr(0, end);
-  const bool is_scheme = std::all_of(scheme.begin(), scheme.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
-           c == '-' || c == '.';
-  });
-  if (!is_scheme) return;
-  const std::string shown = without_secrets(name);
-  if (scheme == "file")
-    throw error(errc::argument, {"'", shown, "' is a URL; write the path without file://"});
-  throw error(errc::argument,
-              {"'", shown, "' is a URL, and this reads local files: ", advice_for_url(scheme, shown)});
-}
-
-PENSTOCK_INLINE std::string advice_for_url(std::string_view scheme, std::string_view url) {
-  const auto is_one_of = [scheme](std::initializer_list<std::string_view> list) {
-    return std::find(list.begin(), list.end(), scheme) != list.end();
-  };
-  constexpr std::string_view or_copy = ", or copy the objects to local files with stage_to";
-  if (scheme == "s3")
-    return text({"give the source s3(\"", url, "\"), a storage of <penstock/storage/s3.hpp> in penstock::s3",
-                 or_copy});
-  if (is_one_of({"http", "https"}))
-    return text({"give the source http(\"", url,
-                 "\"), a storage of <penstock/storage/http.hpp> in penstock::http", or_copy});
-  if (is_one_of({"gs", "gcs", "az", "azure", "abfs", "abfss", "hdfs", "viewfs"}))
-    return text(
-        {"give the source arrow_files, a storage of <penstock/storage/arrow_files.hpp> in "
-         "penstock::arrow, with Arrow's file system for ",
-         scheme, ":// (arrow::fs::FileSystemFromUri)", or_copy});
-  if (scheme == "hf")
-    return "the files of Hugging Face's hub are at "
-           "https://huggingface.co/datasets/OWNER/NAME/resolve/main/FILE: give the source http(...) of "
-           "<penstock/storage/http.hpp> in penstock::http, or download them with `hf download`";
-  return text({"there is no storage for ", scheme,
-               ":// here: mount it, download it, or pipe it into webdataset_pipe"});
-}
-
-PENSTOCK_INLINE std::string local_path(std::string_view path) {
-  check_is_name(path);
-  if (path != "~" && !path.starts_with("~/")) return std::string(path);
-  const char* const home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0')
-    throw error(errc::argument, {"'", path, "' begins with ~, and HOME is not set: write the whole path"});
-  return text({home, path.substr(1)});
-}
-
-PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
-  for (std::string& name : names) name = local_path(name);
-  return names;
-}
-
-PENSTOCK_INLINE std::vector<std::string> names_of_patterns(std::string_view patterns) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= patterns.size();) {
-    const std::size_t end = std::min(patterns.find("::", begin), patterns.size());
-    for (std::string& name : file_names(patterns.substr(begin, end - begin)))
-      names.push_back(std::move(name));
-    begin = end + 2;
-  }
-  return names;
-}
-
-inline thread_local int glob_failure = 0;
-
-// glob calls this for a folder that it cannot read. A folder that vanished, or is a file, has no match.
-PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
-  if (why == ENOENT || why == ENOTDIR) return 0;
-  glob_failure = why;
-  return 1;
-}
-
-PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) {
-  struct matches {
-    ::glob_t found{};
-    ~matches() { ::globfree(&found); }
-  } all;
-  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, glob_failed, &all.found);
-  if (code == GLOB_NOSPACE) throw std::bad_alloc();
-  if (code == GLOB_ABORTED) {
-    throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
-                           "': ", std::generic_category().message(glob_failure)});
-  }
-  std::vector<std::string> names;
-  if (code == 0) {
-    // By bytes, not by the locale as glob itself would; std::sort would cost a program 2 KB of code.
-    std::qsort(all.found.gl_pathv, all.found.gl_pathc, sizeof(char*), [](const void* a, const void* b) {
-      return std::strcmp(*static_cast<const char* const*>(a), *static_cast<const char* const*>(b));
-    });
-    for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
-      std::string name = all.found.gl_pathv[i];
-      if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
-    }
-  }
-  if (names.empty()) {
-    throw error(errc::missing, {"no file matches '", pattern,
-                                "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
-  }
-  return names;
-}
-
-}  // namespace detail::files
-
-PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
-  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
-  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
-  std::string_view shown = text.substr(0, end);
-  const std::size_t scheme = shown.find("://");
-  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
-  shown.remove_prefix(head.size());
-  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
-  const std::string_view authority = shown.substr(0, shown.find('/'));
-  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
-  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
-                                         port.find_first_not_of("0123456789", 1) == std::string_view::npos);
-  const std::size_t at = (is_host ? authority : shown).rfind('@');
-  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
-  return detail::text({head, shown, tail});
-}
-
-PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
-  detail::files::check_is_name(pattern);
-  std::vector<std::string> expanded = detail::files::listed_names(expand_braces(pattern));
-  const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
-  if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
-  std::vector<std::string> names;
-  std::set<std::string> matched;  // so that globs that overlap do not repeat a file
-  for (std::string& name : expanded) {
-    if (globs(name) && ::access(name.c_str(), F_OK) != 0) {
-      for (std::string& match : detail::files::matches_of(name))
-        if (matched.insert(match).second) names.push_back(std::move(match));
-    } else {
-      names.push_back(std::move(name));
-    }
-  }
-  return names;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/local/descriptor_cache.hpp
-
-namespace penstock::inline v0_1::detail::files {
-
-/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
-/// are closed.
-///
-/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
-/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
-/// are in flight.
-class descriptor_cache {
-  static constexpr std::uint64_t number_mask = 0x7fffffffu;
-  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
-  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
-
- public:
-  /// A descriptor that stays open while this lives.
-  class lease {
-   public:
-    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
-    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
-    lease& operator=(lease&&) = delete;
-    ~lease() {
-      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
-    }
-    [[nodiscard]] int get() const noexcept { return number_; }
-
-   private:
-    std::atomic<std::uint64_t>* word_;
-    int number_;
-  };
-
-  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
-  descriptor_cache(std::span<const std::string> paths, std::size_t limit);
-  ~descriptor_cache();
-
-  [[nodiscard]] lease use(object_id id);
-
-  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  [[nodiscard]] std::size_t open_now();
-
- private:
-  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
-  static std::size_t default_limit() noexcept;
-  /// The caller holds a use of the file's word, so no other thread can close what is published here.
-  int open_slowly(object_id id);
-  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
-  /// that can be closed.
-  void close_until(std::size_t wanted);
-
-  std::span<const std::string> paths_;
-  std::size_t limit_;
-  fixed_array<std::atomic<std::uint64_t>> words_;
-  fixed_array<object_version> seen_;
-  std::mutex mutex_;
-  std::vector<object_id> open_;
-  std::size_t hand_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail::files
-
-// ---- penstock/storage/local/descriptor_cache.ipp
-
-namespace penstock::inline v0_1::detail::files {
-
-PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
-    : paths_(paths),
-      limit_(limit == 0 ? default_limit() : limit),
-      words_(paths.size()),
-      seen_(paths.size()) {}
-PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
-  for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
-}
-
-PENSTOCK_INLINE descriptor_cache::lease descriptor_cache::use(object_id id) {
-  if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
-  std::atomic<std::uint64_t>& word = words_[id];
-  const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
-  if ((before & open_bit) != 0) [[likely]] {
-    if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
-    return {word, number_of(before)};
-  }
-  try {
-    return {word, open_slowly(id)};
-  } catch (...) {
-    word.fetch_sub(one_use, std::memory_order_relaxed);
-    throw;
-  }
-}
-
-PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
-  const std::scoped_lock lock(mutex_);
-  return open_.size();
-}
-
-PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
-  rlimit allowed{};
-  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
-  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
-}
-
-PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
-  const std::string& path = paths_[id];
-  descriptor opened(open_quietly(path));
-  if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
-    const int why = errno;
-    {
-      const std::scoped_lock lock(mutex_);
-      close_until(open_.size() / 2);
-    }
-    opened = descriptor(open_quietly(path));
-    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
-  }
-  if (opened.get() < 0) throw failure("open", path, errno);
-  const object_version now = version_of(opened.get(), path);
-
-  const std::scoped_lock lock(mutex_);
-  const std::uint64_t word = words_[id].load(std::memory_order_acquire);
-  if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
-  if (seen_[id] != object_version{} && seen_[id] != now) {
-    throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
-                           " bytes and has ", now.size, " now; open the dataset again"})
-        .in_file(path)
-        .recurring();
-  }
-  seen_[id] = now;
-  open_.push_back(id);
-  const int number = opened.release();
-  words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
-  close_until(limit_);
-  return number;
-}
-
-PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
-  for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
-    if (hand_ >= open_.size()) hand_ = 0;
-    std::atomic<std::uint64_t>& word = words_[open_[hand_]];
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    if (seen >= one_use) {
-      ++hand_;
-    } else if ((seen & recent_bit) != 0) {
-      word.fetch_and(~recent_bit, std::memory_order_relaxed);
-      ++hand_;
-    } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
-      ::close(number_of(seen));
-      open_[hand_] = open_.back();
-      open_.pop_back();
-    }
-  }
-}
-
-}  // namespace penstock::inline v0_1::detail::files
-
-// ---- penstock/storage/sigbus_guard.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// One of the process's guarded ranges of addresses.
-struct guarded_range {
-  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
-
-  std::atomic<std::uintptr_t> begin{0};  // 0: free
-  std::atomic<std::uintptr_t> end{0};
-  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
-  std::atomic<bool> writable{false};               // whether the zeros may be written to
-};
-
-/// Orders the reads of a mapping before this one ahead of those after it. On x86 the processor does that, and
-/// only the compiler needs to be told; a fence would make the thread sanitizer warn.
-inline void order_reads() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  std::atomic_signal_fence(std::memory_order_acquire);
-#else
-  std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-}
-
-/// Takes a free range; the first one installs the handler.
-[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
-
-}  // namespace detail
-
-/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
-///
-/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
-/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
-/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
-/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
-/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
-/// recognise, as this one does.
-///
-/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
-/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
-///
-/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
-/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
-/// signal and a call of mmap.
-/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
-/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
-class sigbus_guard {
- public:
-  sigbus_guard() = default;
-  explicit sigbus_guard(bytes_view mapped) : sigbus_guard(mapped, false) {}
-  /// Of a mapping that is written to: what is written to lost pages is seen by this process alone.
-  explicit sigbus_guard(mutable_bytes mapped) : sigbus_guard(mapped, true) {}
-  sigbus_guard(sigbus_guard&& other) noexcept
-      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
-  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
-    std::swap(range_, other.range_);
-    std::swap(begin_, other.begin_);
-    return *this;
-  }
-  ~sigbus_guard() {
-    if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
-  }
-
-  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
-  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
-    if (range_ == nullptr) return std::nullopt;
-    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
-    if (at == detail::guarded_range::nothing_lost) return std::nullopt;
-    return at - begin_;
-  }
-
- private:
-  sigbus_guard(bytes_view mapped, bool writable) {
-    if (mapped.empty()) return;
-    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
-    range_ = &detail::guard_range(begin_, begin_ + mapped.size(), writable);
-  }
-
-  detail::guarded_range* range_ = nullptr;
-  std::uintptr_t begin_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sigbus_guard.ipp
-
-namespace penstock::inline v0_1::detail {
-
-/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
-/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
-/// nothing.
-class guarded_ranges {
- public:
-  static guarded_ranges& of_process() noexcept { return process_; }
-
-  /// Takes a free range; the first one installs the handler.
-  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end, bool writable) {
-    const std::scoped_lock lock(mutex_);
-    install();
-    guarded_range& found = free_range();
-    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
-    found.writable.store(writable, std::memory_order_relaxed);
-    found.end.store(end, std::memory_order_release);
-    found.begin.store(begin, std::memory_order_release);
-    return found;
-  }
-
- private:
-  struct block {
-    std::array<guarded_range, 256> ranges;
-    std::atomic<block*> next{nullptr};
-  };
-
-  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
-  guarded_range& free_range() {
-    for (block* const begin = last_;;) {
-      for (guarded_range& one : last_->ranges) {
-        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
-      }
-      block* const next = last_->next.load(std::memory_order_relaxed);
-      last_ = next != nullptr ? next : &first_;
-      if (last_ == begin) break;
-    }
-    // Blocks are never freed: the handler may be in them.
-    auto* const fresh = new block;
-    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    first_.next.store(fresh, std::memory_order_release);
-    last_ = fresh;
-    return fresh->ranges.front();
-  }
-
-  void install() noexcept {
-    if (page_ != 0) return;
-    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    ::sigaction(SIGBUS, nullptr, &previous_);
-    struct sigaction ours {};
-    ours.sa_sigaction = &on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    ::sigemptyset(&ours.sa_mask);
-    ::sigaction(SIGBUS, &ours, nullptr);
-  }
-
-  static void on_signal(int number, siginfo_t* info, void* context) {
-    const int kept = errno;
-    const bool fault = info->si_code > 0;  // otherwise another process sent it
-    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
-      process_.pass_on(number, info, context, fault);
-    errno = kept;
-  }
-
-  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
-  // Not inlined: reports of the thread sanitizer then have its whole name.
-  [[gnu::noinline]] bool replace(std::uintptr_t address) noexcept {
-    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
-      for (guarded_range& one : at->ranges) {
-        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
-        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
-        if (begin == 0 || address < begin || address >= end) continue;
-        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
-        const std::uintptr_t page = address / page_ * page_;
-        // Recorded before it is done, so that a thread that reads zeros finds the record.
-        std::uintptr_t lowest = one.lost.load();
-        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
-        }
-        return ::mmap(reinterpret_cast<void*>(page), end - page,
-                      one.writable.load() ? PROT_READ | PROT_WRITE : PROT_READ,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
-      }
-    }
-    return false;
-  }
-
-  /// Does what would have happened without this handler.
-  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
-    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
-      previous_.sa_sigaction(number, info, context);
-    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
-      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
-      if (!fault) (void)::raise(number);
-    } else if (previous_.sa_handler != SIG_IGN) {
-      previous_.sa_handler(number);
-    }
-  }
-
-  static guarded_ranges process_;
-
-  std::mutex mutex_;
-  std::uintptr_t page_ = 0;
-  struct sigaction previous_ {};
-  block first_;
-  block* last_ = &first_;  // with the range found last
-};
-
-// Inline in both forms: a program that uses both must have a single instance.
-inline constinit guarded_ranges guarded_ranges::process_{};
-
-PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable) {
-  return guarded_ranges::of_process().add(begin, end, writable);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/storage/local/mapping.hpp
-
-namespace penstock::inline v0_1::detail::files {
-
-/// Throws the error of a file that was truncated or written to while it was mapped.
-[[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
-
-/// How many mappings the process has, and may have; 0 if the system does not say.
-struct mapping_counts {
-  std::uint64_t there = 0, maximum = 0;
-};
-[[nodiscard]] mapping_counts count_mappings() noexcept;
-
-/// The error of a file of so many bytes that cannot be mapped, with what to do about it.
-[[nodiscard]] error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
-                                    mapping_counts counts);
-
-/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
-class mapping {
- public:
-  /// Maps an open file that has this version; throws errc::io if the system refuses.
-  mapping(int opened, const object_version& version, const std::string& path, bool guarded);
-  ~mapping();
-
-  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return version_.size; }
-  [[nodiscard]] const object_version& version() const noexcept { return version_; }
-
-  void check_lost(const std::string& path) const {
-    if (const auto offset = guard_.lost()) [[unlikely]]
-      throw_changed_while_mapped(path, *offset);
-  }
-  /// Asks the system to load these bytes into memory.
-  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
-  /// Tells the system how the file will be read: a value of `madvise`.
-  void advise(int advice) const noexcept;
-
-  [[nodiscard]] static std::uint64_t page() noexcept;
-
- private:
-  const std::byte* data_ = nullptr;
-  object_version version_;
-  sigbus_guard guard_;
-};
-
-/// Whether most of an open file is in memory: at least 15 of 16 pages spread over it are. Does not wait for
-/// the disk. False if the file system cannot tell. `draw` selects the pages; pass a different one each time,
-/// since the system starts to load the pages asked about.
-[[nodiscard]] bool is_in_memory(int opened, std::uint64_t size, std::uint64_t draw) noexcept;
-
-}  // namespace penstock::inline v0_1::detail::files
-
-// ---- penstock/storage/local/mapping.ipp
-
-#if defined(__linux__)
-#include <sys/statfs.h>
-#endif
-
-namespace penstock::inline v0_1::detail::files {
-
-PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  throw error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
-      .in_file(path)
-      .at_offset(offset);
-}
-PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
-  // Without a stream or a string: there may be no memory to have, either.
-  char some[4096];
-  const auto read_all = [&](const char* path, auto&& take) {
-    const descriptor opened(::open(path, O_RDONLY | O_CLOEXEC));
-    for (ssize_t got = 0; opened.get() >= 0 && (got = ::read(opened.get(), some, sizeof(some))) > 0;)
-      take(std::string_view(some, static_cast<std::size_t>(got)));
-  };
-  mapping_counts made;
-  read_all("/proc/sys/vm/max_map_count", [&](std::string_view text) {
-    std::from_chars(text.data(), text.data() + text.size(), made.maximum);
-  });
-  read_all("/proc/self/maps", [&](std::string_view text) {
-    made.there += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
-  });
-  return made;
-}
-
-PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
-                                      mapping_counts counts) {
-  if (code != ENOMEM) return failure("map the file", path, code);
-  constexpr std::uint64_t near = 16;  // other threads may have made or removed some
-  const std::string_view instead = "give the source a storage that reads, such as file(...), if it takes one";
-  if (counts.maximum != 0 && counts.there + near >= counts.maximum)
-    return error(errc::io, {"cannot map the file: the process has ", counts.there,
-                            " mappings, one for each file, and the system allows ", counts.maximum,
-                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.maximum,
-                            "`, put the data into fewer files, or ", instead})
-        .in_file(path);
-  return error(errc::io, {"cannot map the file: there are no ", bytes,
-                          " bytes of addresses left for it; raise `ulimit -v`, or ", instead})
-      .in_file(path);
-}
-
-PENSTOCK_INLINE mapping::mapping(int opened, const object_version& version, const std::string& path,
-                                 bool guarded)
-    : version_(version) {
-  if (version.size == 0) return;
-  const auto length = static_cast<std::size_t>(version.size);
-  void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
-  if (where == MAP_FAILED) {
-    const int code = errno;
-    throw mapping_failure(path, version.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
-  }
-  data_ = static_cast<const std::byte*>(where);
-  try {
-    if (guarded) guard_ = sigbus_guard({data_, length});
-  } catch (...) {
-    ::munmap(where, length);
-    throw;
-  }
-}
-PENSTOCK_INLINE mapping::~mapping() {
-  guard_ = sigbus_guard();  // before the addresses can be reused
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(version_.size));
-}
-
-PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
-  if (offset >= version_.size) return;
-  const std::uint64_t end = size > version_.size - offset ? version_.size : offset + size;
-  const std::uint64_t begin = offset - offset % page();
-  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
-}
-PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
-  if (data_ != nullptr)
-    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(version_.size), advice);
-}
-
-PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
-  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-#if defined(__linux__)
-/// Whether a file system exists only in memory; older kernels do not answer for its files.
-PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
-  struct statfs of {};
-  constexpr auto tmpfs = 0x01021994, ramfs = static_cast<int>(0x858458f6u);
-  return ::fstatfs(opened, &of) == 0 &&
-         (static_cast<int>(of.f_type) == tmpfs || static_cast<int>(of.f_type) == ramfs);
-}
-#endif
-
-PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size,
-                                  [[maybe_unused]] std::uint64_t draw) noexcept {
-#if defined(RWF_NOWAIT)
-  constexpr std::uint64_t places = 16;
-  if (size < places) return false;
-  unsigned missing = 0;
-  std::byte one{};
-  const iovec into{&one, 1};
-  for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
-    // mincore and cachestat reveal nothing about files of other users
-    const std::uint64_t part = size / places;
-    const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
-    ssize_t got = 0;
-    do got = ::preadv2(opened, &into, 1, at, RWF_NOWAIT);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 && errno != EAGAIN) return lives_in_memory(opened);
-    if (got < 1) ++missing;
-  }
-  return missing < 2;
-#else
-  return false;
-#endif
-}
-
-}  // namespace penstock::inline v0_1::detail::files
-
-// ---- penstock/storage/file.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-class uring_reads;
-}
-
-/// How `file` reads.
-enum class file_access : std::uint8_t {
-  automatic,  ///< files in memory through a mapping, others with pread
-  read,       ///< with pread
-  map,        ///< through mappings
-};
-
-/// Options of `file`. None of them changes the bytes.
-struct file_options {
-  /// The number of descriptors a session keeps open; 0: the smaller of 512 and half of what `ulimit -n`
-  /// allows.
-  std::size_t descriptors = 0;
-  file_access access = file_access::automatic;
-};
-
-/// Storage of local files: one path, a pattern, or a list of paths.
-///
-///     const file shards("train-{0000..0127}.tar");
-///     const file two({"a.tar", "b.tar"});
-///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
-///
-/// A pattern is expanded by `file_names`; the names of a list are taken literally. Nothing is opened
-/// before `connect`.
-/// A session opens a file at its first use and keeps a bounded number of descriptors, so 10,000 shards work
-/// under `ulimit -n 1024`. A read is one system call and costs about 0.4 us plus the copy out of the page
-/// cache.
-/// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
-/// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
-/// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
-/// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
-/// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
-/// page. Set `file_options::access` to choose by hand; `session::mapped` tells which choice was made. Files
-/// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
-/// files beyond the first 16,384 in a session are read with pread.
-/// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
-/// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
-/// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
-/// read, or was changed or truncated while in use; errc::format for a range beyond the end.
-/// Threads: any number of threads may use a session; a read of an open file takes no lock.
-class file {
-  using mapping = detail::files::mapping;
-  struct shared_names {
-    std::vector<std::string> names;
-    std::string pattern;
-  };
-  /// How one file is read now, and when to reconsider.
-  struct choice {
-    std::atomic<const mapping*> mapped{nullptr};
-    std::atomic<std::uint32_t> reads{0};  // with pread; simultaneous reads may count as one
-    std::atomic<std::uint32_t> next_look{8};
-  };
-  struct state {
-    state(shared<const shared_names> given, const file_options& options);
-    ~state();
-
-    shared<const shared_names> names;
-    file_access access;
-    detail::files::descriptor_cache open_files;
-    detail::fixed_array<choice> choices;
-    std::atomic<std::size_t> mappings{0};
-    std::uint64_t page;
-  };
-
- public:
-  static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
-
-  /// What a run reads through; see `mapped_session`.
-  class session {
-   public:
-    static constexpr session_traits traits = {.mapped = mapped_objects::some, .prefetches = true};
-
-    [[nodiscard]] std::uint64_t size(object_id id) const {
-      const mapping* const there = mapping_of(id);
-      return there != nullptr ? there->size() : version(id).size;
-    }
-    /// The file's current version, even if it is mapped.
-    [[nodiscard]] object_version version(object_id id) const;
-
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      read(id, offset, into,
-           [](mutable_bytes to, const std::byte* bytes) { std::memcpy(to.data(), bytes, to.size()); });
-    }
-    /// As above; what is mapped is copied by `copy(into, from)`.
-    template <class Copy>
-    void read(object_id id, std::uint64_t offset, mutable_bytes into, Copy&& copy) const {
-      if (const mapping* const there = mapping_of(id)) [[likely]] {
-        detail::files::check_range(offset, into.size(), there->size(), path(id));
-        if (into.empty()) return;
-        copy(into, there->data() + offset);
-        check_whole(*there, id, offset + into.size());
-      } else {
-        read_from_file(id, offset, into);
-      }
-    }
-    /// Whether an object is mapped by now; once true, it stays true.
-    [[nodiscard]] bool mapped(object_id id) const noexcept { return mapping_of(id) != nullptr; }
-    /// A range in place; the object must be mapped.
-    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      const mapping* const there = mapping_of(id);
-      if (there == nullptr) [[unlikely]]
-        throw_not_mapped(id);
-      detail::files::check_range(offset, size, there->size(), path(id));
-      check_whole(*there, id, offset + size);
-      return {there->data() + offset, detail::to_size(size)};
-    }
-    /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
-    /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
-    /// page.
-    void confirm(object_id id) const {
-      if (const mapping* const there = mapping_of(id)) touch_last_page(*there, id);
-    }
-
-    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
-    [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
-                                         std::uint64_t size) const noexcept {
-      const mapping* const there = mapping_of(id);
-      if (there == nullptr || offset >= there->size()) return;
-      detail::prefetch_lines(there->data() + offset, size);
-      detail::prefetch_lines(there->data() + last_page(*there), 1);  // which the read checks
-    }
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
-    /// Whether a file is in memory and mapped; checks now and then, as `read` does.
-    [[nodiscard]] bool resident(object_id id) const;
-
-    /// The number of descriptors open now, and its limit.
-    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
-    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
-
-   private:
-    friend file;
-    friend class detail::uring_reads;  // reads the same files without waiting
-    static constexpr std::size_t max_read_bytes = std::size_t{1} << 30;
-    static constexpr std::size_t max_mappings = 16'384;  // Linux allows 65,530 in a process by default
-    static constexpr std::uint64_t smallest = 1_MiB;
-
-    explicit session(shared<state> made) : state_(std::move(made)) {}
-
-    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
-    [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
-    [[nodiscard, gnu::always_inline]] const mapping* mapping_of(object_id id) const noexcept {
-      return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
-                                              : nullptr;
-    }
-
-    /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
-    /// page read as zeros and raise no signal; touching the file's last page after them does.
-    void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
-      if (end > last_page(there)) [[unlikely]]
-        return check_end(there, id);
-      touch_last_page(there, id);
-    }
-    [[nodiscard]] std::uint64_t last_page(const mapping& there) const noexcept {
-      return (there.size() - 1) & ~(state_->page - 1);
-    }
-    void touch_last_page(const mapping& there, object_id id) const {
-      detail::order_reads();
-      (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
-      there.check_lost(path(id));
-    }
-    void check_end(const mapping& there, object_id id) const;
-    void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
-    /// Counts a read with pread, and checks from time to time whether a mapping would be better.
-    void think_again(object_id id, int opened) const;
-    void map(object_id id, int opened) const;
-    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
-    /// Bytes read by one system call; throws at the end of the file and for failures other than EINTR.
-    std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
-
-    shared<state> state_;
-  };
-
-  explicit file(std::string_view pattern, file_options options = {});
-  explicit file(std::vector<std::string> paths, file_options options = {});
-  file(std::initializer_list<const char*> paths, file_options options = {});
-
-  [[nodiscard]] std::span<const std::string> names() const noexcept;
-  [[nodiscard]] session connect() const;
-  /// See `renaming_storage`.
-  [[nodiscard]] file with_names(std::vector<std::string> names) const {
-    return file(std::move(names), options_);
-  }
-  [[nodiscard]] std::string describe() const;
-
- private:
-  shared<const shared_names> names_;
-  file_options options_;
-};
-
-static_assert(storage<file>, "file is a storage");
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE file::state::state(shared<const shared_names> given, const file_options& options)
-    : names(std::move(given)),
-      access(options.access),
-      open_files(names->names, options.descriptors),
-      choices(names->names.size()),
-      page(mapping::page()) {}
-PENSTOCK_INLINE file::state::~state() {
-  for (std::size_t i = 0; i < names->names.size(); ++i)
-    delete choices[i].mapped.load(std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
-  throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
-}
-
-PENSTOCK_INLINE object_version file::session::version(object_id id) const {
-  const auto opened = state_->open_files.use(id);
-  return detail::files::version_of(opened.get(), path(id));
-}
-
-PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t offset,
-                                                   mutable_bytes into) const {
-  const auto opened = state_->open_files.use(id);
-  check_offset(id, offset, into.size());
-  if (state_->access != file_access::read) {
-    think_again(id, opened.get());
-    if (mapped(id)) return read(id, offset, into);
-  }
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got =
-        ::pread(opened.get(), into.data() + done, std::min(into.size() - done, max_read_bytes),
-                static_cast<off_t>(offset + done));
-    done += advance(id, got, offset, into.size());
-  }
-}
-
-PENSTOCK_INLINE bool file::session::resident(object_id id) const {
-  if (state_->access == file_access::read || mapped(id)) return mapped(id);
-  think_again(id, state_->open_files.use(id).get());
-  return mapped(id);
-}
-
-PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
-  if (state_->access == file_access::map) return map(id, opened);
-  choice& one = state_->choices[id];
-  const std::uint32_t reads = one.reads.load(std::memory_order_relaxed) + 1;
-  one.reads.store(reads, std::memory_order_relaxed);
-  std::uint32_t look = one.next_look.load(std::memory_order_relaxed);
-  if (reads < look) return;
-  if (!one.next_look.compare_exchange_strong(look, look > (1u << 30) ? ~0u : 2 * look)) return;
-  const std::uint64_t bytes = detail::files::version_of(opened, path(id)).size;
-  if (bytes < smallest || sizeof(void*) < 8 ||
-      state_->mappings.load(std::memory_order_relaxed) >= max_mappings ||
-      !detail::files::is_in_memory(opened, bytes, look))
-    return;
-  try {
-    map(id, opened);
-  } catch (const error&) {  // a file that cannot be mapped can still be read
-    one.next_look.store(~0u, std::memory_order_relaxed);
-    state_->mappings.store(max_mappings, std::memory_order_relaxed);  // and others would not be, either
-  }
-}
-
-PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
-  const object_version now = detail::files::version_of(opened, path(id));
-  if (now.size == 0) return;
-  auto fresh = std::make_unique<mapping>(opened, now, path(id), true);
-  const mapping* expected = nullptr;
-  // Two threads may map one file at once; the slower one discards its mapping.
-  if (!state_->choices[id].mapped.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
-    return;
-  (void)fresh.release();
-  state_->mappings.fetch_add(1, std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id) const {
-  there.check_lost(path(id));
-  const auto opened = state_->open_files.use(id);
-  if (detail::files::version_of(opened.get(), path(id)).size < there.size())
-    detail::files::throw_changed_while_mapped(path(id), there.size() - there.size() % state_->page);
-}
-
-PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,
-                                              std::uint64_t size) const noexcept {
-  try {
-    if (const mapping* const there = mapping_of(id)) return there->will_need(offset, size);
-    const auto opened = state_->open_files.use(id);
-    ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
-  } catch (...) {  // the read itself reports the error
-  }
-}
-
-PENSTOCK_INLINE void file::session::check_offset(object_id id, std::uint64_t offset,
-                                                 std::uint64_t size) const {
-  constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-  detail::files::check_range(offset, size, furthest, path(id));
-}
-
-PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t got, std::uint64_t offset,
-                                                   std::size_t wanted) const {
-  if (got > 0) return static_cast<std::size_t>(got);
-  if (got < 0 && errno == EINTR) return 0;
-  if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
-  detail::files::check_range(offset, wanted, size(id), path(id));
-  throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
-}
-
-PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
-    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
-PENSTOCK_INLINE file::file(std::vector<std::string> paths, file_options options)
-    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
-PENSTOCK_INLINE file::file(std::initializer_list<const char*> paths, file_options options)
-    : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
-
-PENSTOCK_INLINE file::session file::connect() const {
-  return session(std::make_shared<state>(names_, options_));
-}
-PENSTOCK_INLINE std::string file::describe() const {
-  const char* const how = options_.access == file_access::read  ? ", read"
-                          : options_.access == file_access::map ? ", mapped"
-                                                                : "";
-  return detail::text(
-      {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), how,
-       ")"});
-}
-
-PENSTOCK_INLINE std::span<const std::string> file::names() const noexcept { return names_->names; }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/file_pattern.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-template <class T>
-concept pattern_text =
-    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
-
-template <pattern_text Text>
-[[nodiscard]] std::string to_pattern(const Text& text) {
-  if constexpr (std::convertible_to<const Text&, std::string_view>) {
-    return std::string(static_cast<std::string_view>(text));
-  } else {
-    return text;
-  }
-}
-
-/// The files that a pattern names, in WebDataset's notation: `::` separates patterns.
-[[nodiscard]] inline file files_of(const std::string& pattern) {
-  return pattern.find("::") == std::string::npos ? file(pattern) : file(files::names_of_patterns(pattern));
-}
-/// The paths of the files that a pattern names.
-[[nodiscard]] inline std::vector<std::string> paths_of(const std::string& pattern) {
-  const file found = files_of(pattern);
-  return std::vector<std::string>(found.names().begin(), found.names().end());
-}
-
-/// Local files as a caller gives them: a pattern, or a list of paths, in which braces are not expanded.
-struct given_paths {
-  std::vector<std::string> names;
-
-  template <pattern_text Text>
-  // NOLINT: implicit
-  given_paths(const Text& pattern) : names(paths_of(to_pattern(pattern))) {}
-  // NOLINT: implicit
-  given_paths(std::vector<std::string> paths) : names(files::listed_names(std::move(paths))) {}
-  given_paths(std::initializer_list<const char*> paths)
-      : given_paths(std::vector<std::string>(paths.begin(), paths.end())) {}
-  given_paths(std::initializer_list<std::string> paths) : given_paths(std::vector<std::string>(paths)) {}
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/files/split_files.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -50519,128 +53892,6 @@ template <storage Storage>
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/whole_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
-class regular_file : unmovable {
- public:
-  explicit regular_file(const std::string& path);
-  ~regular_file();
-
-  [[nodiscard]] int number() const noexcept { return number_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  /// Reads the first `into.size()` bytes.
-  void read(mutable_bytes into) const;
-
- private:
-  [[nodiscard]] static int opened(const std::string& path) noexcept;
-  [[nodiscard]] error failed(const char* what) const;
-
-  const std::string* path_;
-  int number_;
-  std::uint64_t size_ = 0;
-};
-
-/// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
-/// file, and `errc::limit`, before anything is read, if it has more than `maximum` bytes; `what` names the
-/// kind of file in the message.
-[[nodiscard]] buffer read_whole_file(const std::string& given,
-                                     std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max(),
-                                     std::string_view what = "a file");
-
-/// Whether a relative path stays within the folder it is relative to. A description must not lead to files
-/// outside its folder.
-[[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
-
-/// The largest description of a folder that is read.
-inline constexpr std::uint64_t max_description_bytes = 256_MiB;
-void check_index_size(std::uint64_t bytes);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/whole_file.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE regular_file::regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
-  if (number_ < 0) throw failed("opened");
-  struct stat status {};
-  const bool known = ::fstat(number_, &status) == 0;
-  if (known && S_ISREG(status.st_mode)) {
-    size_ = static_cast<std::uint64_t>(status.st_size);
-    return;
-  }
-  const error reason = known ? error(errc::io, "this is not a regular file").in_file(path) : failed("opened");
-  ::close(number_);
-  throw reason;
-}
-
-PENSTOCK_INLINE regular_file::~regular_file() { ::close(number_); }
-
-PENSTOCK_INLINE void regular_file::read(mutable_bytes into) const {
-  std::size_t filled = 0;
-  while (filled < into.size()) {
-    const auto got = ::read(number_, into.data() + filled, into.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failed("read");
-    if (got == 0)
-      throw error(errc::io, "the file shrank while it was being read").in_file(*path_).at_offset(filled);
-    filled += static_cast<std::size_t>(got);
-  }
-}
-
-PENSTOCK_INLINE int regular_file::opened(const std::string& path) noexcept {
-  if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  errno = ENOENT;  // the system would open the path before the NUL
-  return -1;
-}
-
-PENSTOCK_INLINE error regular_file::failed(const char* what) const {
-  const int code = errno;
-  return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(code),
-                          code == ENOENT ? "; check the path" : ""})
-      .in_file(*path_);
-}
-
-PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t maximum,
-                                       std::string_view what) {
-  const std::string path = files::local_path(given);
-  const regular_file file(path);
-  if (file.size() > maximum) {
-    const bool round = maximum % 1_MiB == 0;
-    throw error(errc::limit, {what, " may not have more than ", round ? maximum / 1_MiB : maximum,
-                              round ? " MiB" : " bytes"})
-        .in_file(path);
-  }
-  buffer bytes(detail::to_size(file.size()));
-  file.read(bytes.span());
-  return bytes;
-}
-
-PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
-  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (path.substr(begin, end - begin) == "..") return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
-PENSTOCK_INLINE void check_index_size(std::uint64_t bytes) {
-  if (bytes > max_description_bytes)
-    throw error(errc::limit, {"an index of ", bytes, " bytes; the limit is 256 MiB"});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/files/data_folder.ipp
 
@@ -52666,331 +55917,6 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/manifest.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
-///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
-/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
-/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
-/// number at once; a manifest is const once made.
-class manifest {
- public:
-  struct shard {
-    std::string name;
-    std::uint64_t bytes = 0;  ///< size of the file
-    std::uint64_t samples = 0;
-    std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
-    std::uint64_t stamp = 0;
-    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
-    bool unended = false;
-  };
-  /// The location of a sample: the number of its shard, and its number within the shard.
-  struct place {
-    std::size_t shard = 0;
-    std::uint64_t sample = 0;
-    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
-  };
-
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards);
-
-  [[nodiscard]] std::span<const shard> shards() const noexcept;
-  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
-  /// How many shards are tar archives without end-of-archive blocks.
-  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where each non-empty shard begins, and last the number of samples.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
-
-  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
-  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
-
- private:
-  // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
-
-  struct tables {
-    std::vector<shard> shards;
-    std::vector<std::size_t> filled;  // the shards that have samples
-    shared<const std::vector<std::uint64_t>> starts;
-    std::uint64_t samples = 0;
-    double shards_per_sample = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t payload = 0;
-    std::uint64_t unended = 0;
-    std::uint64_t fingerprint = 0;
-  };
-  shared<const tables> tables_;
-};
-
-/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
-/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
-/// and 0 if not, the length of its name in bytes, and the name.
-[[nodiscard]] std::string to_string(const manifest& all);
-
-/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
-[[nodiscard]] manifest manifest_from_string(std::string_view text);
-
-namespace detail {
-[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
-}  // namespace detail
-
-/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
-/// dataset sends no request per shard.
-///
-///     std::ofstream("train.manifest") << to_string(manifest());
-///     const manifest known = read_manifest(file("train.manifest"));
-///
-/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
-/// files does not fit a server's names.
-/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
-template <storage Storage>
-[[nodiscard]] manifest read_manifest(const Storage& where) {
-  auto session = where.connect();
-  return detail::manifest_in(session, facts_of(where));
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/manifest.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  shared<tables> made(new tables());
-  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
-  penstock::fingerprint mark;
-  mark.add("manifest", shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const shard& s = shards[i];
-    if (s.samples != 0) {
-      begins->push_back(made->samples);
-      made->filled.push_back(i);
-    }
-    if (s.samples > max_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
-          .in_file(s.name);
-    }
-    made->samples += s.samples;
-    made->payload += s.payload;
-    made->bytes += s.bytes;
-    made->unended += s.unended ? 1 : 0;
-    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
-  }
-  if (begins->empty()) begins->push_back(0);
-  if (made->samples != 0)
-    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
-  begins->push_back(made->samples);
-  made->fingerprint = mark.value();
-  made->starts = std::move(begins);
-  made->shards = std::move(shards);
-  tables_ = std::move(made);
-}
-
-PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
-  const auto& starts = *tables_->starts;
-  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
-  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
-  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
-    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-    which = static_cast<std::size_t>(after - starts.begin()) - 1;
-  }
-  return {tables_->filled[which], index - starts[which], starts[which]};
-}
-
-PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
-  for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
-                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
-      text.append(std::to_string(number)).append(" ");
-    text.append(s.name).append("\n");
-  }
-  return text;
-}
-
-PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
-  std::size_t at = 0;
-  const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
-        .at_offset(at);
-  };
-  const auto expect = [&](std::string_view wanted, std::string_view called) {
-    if (text.substr(at, wanted.size()) != wanted) fail(called);
-    at += wanted.size();
-  };
-  const auto number = [&](std::string_view after, std::string_view called) {
-    std::uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (failure != std::errc{}) fail("a number of 64 bits");
-    at = static_cast<std::size_t>(end - text.data());
-    expect(after, called);
-    return value;
-  };
-  expect("penstock manifest 2 ", "'penstock manifest 2'");
-  const std::uint64_t count = number("\n", "the end of the line");
-  std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
-    manifest::shard one;
-    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
-      *field = number(" ", "a blank");
-    const std::uint64_t unended = number(" ", "a blank");
-    if (unended > 1) fail("0 or 1, and a blank");
-    one.unended = unended == 1;
-    const std::uint64_t length = number(" ", "a blank");
-    if (length > text.size() - at) fail("the name of a shard");
-    one.name = text.substr(at, static_cast<std::size_t>(length));
-    at += one.name.size();
-    expect("\n", "the end of the line");
-    shards.push_back(std::move(one));
-  }
-  if (at != text.size()) fail("the end");
-  return manifest(std::move(shards));
-}
-
-PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
-
-PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
-  if (where.names.size() != 1) {
-    throw error(errc::argument,
-                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
-  }
-  return detail::in_file(where.names[0], [&] {
-    const object_bytes text = session.range(0, 0, session.size(0));
-    return manifest_from_string(text_of(text));
-  });
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/known_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a dataset as they were when its plan was made.
-struct known_files {
-  manifest shards;
-  std::vector<object_version> versions;  // by shard
-  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
-  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
-
-  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
-    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
-  }
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; throws `errc::argument` if there is no such sample.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= shards.samples()) no_such_sample(index);
-    return shards.locate(index);
-  }
-  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
-  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
-  void compare(session_view session, std::size_t shard) const;
-  /// The first of these alone, by the version.
-  void compare_version(session_view session, std::size_t shard) const;
-  /// Notes the ends of an object, for `compare`.
-  void learn_ends(object_id id, std::uint64_t hash);
-
- private:
-  [[noreturn]] void no_such_sample(std::uint64_t index) const;
-};
-
-/// `work()`, which reads an object: errors name the file, unless the object has changed, which is the error
-/// then.
-template <class Work>
-auto reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
-  try {
-    if constexpr (std::is_void_v<decltype(work())>) {
-      work();
-      session.confirm(object);
-    } else {
-      auto made = work();
-      session.confirm(object);
-      return made;
-    }
-  } catch (error& e) {
-    session.confirm(object);
-    e.in_file(name);
-    throw;
-  }
-}
-
-/// What a plan knows about files, and the storage that holds them.
-template <class Known, storage Storage>
-struct stored_in : Known {
-  Storage where;
-
-  template <class... Args>
-  explicit stored_in(Storage given, Args&&... args)
-      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
-};
-
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
-[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/known_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
-  if (!session.has_version(object(shard), versions[shard]))
-    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-        .in_file(path(shard));
-}
-
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  compare_version(session, shard);
-  const object_id id = object(shard);
-  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
-  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
-  session.confirm(id);
-  if (!same)
-    throw error(
-        errc::io,
-        "the file was replaced after the dataset was opened, by another one of the same size and time; "
-        "open it again")
-        .in_file(path(shard))
-        .recurring();
-}
-
-PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
-  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
-  ends[id] = hash;
-}
-
-PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
-}
-
-PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  object_bytes bytes = session.range(object, 0, part);
-  const std::uint64_t first = hash_bytes(size, bytes);
-  bytes = session.range(object, size - part, part, std::move(bytes));
-  return hash_bytes(first, bytes);
-}
-PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
-  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/tables/arrow_batch.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -53341,103 +56267,6 @@ class batch_cache {
 };
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/files/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A loop whose rounds are taken by whatever threads have nothing else to do.
-class shared_loop {
- public:
-  /// Calls `work(i)` for each i below `count`; it must outlive the loop.
-  template <class Work>
-  shared_loop(std::size_t count, Work& work) noexcept
-      : count_(count),
-        work_([](void* what, std::size_t i) { (*static_cast<Work*>(what))(i); }),
-        what_(const_cast<std::remove_const_t<Work>*>(&work)) {}
-
-  /// Takes rounds until none is left, or one has failed. Any number of threads.
-  void help() noexcept;
-  /// Rethrows the failure of the lowest round. Called when no thread helps any more.
-  void end();
-  /// Takes all rounds in up to `threads` threads (0: one per processor), and ends.
-  void run(std::size_t threads);
-
- private:
-  std::size_t count_;
-  void (*work_)(void* what, std::size_t i);
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> stopped_{false};
-  std::mutex mutex_;
-  std::size_t lowest_ = 0;
-  std::exception_ptr failure_;
-};
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
-/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  shared_loop(count, work).run(threads);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/parallel.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void shared_loop::help() noexcept {
-  while (!stopped_.load(std::memory_order_relaxed)) {
-    // Numbers are handed out in order: when one fails, all lower ones have been started and will finish.
-    const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= count_) return;
-    // Told outside of the handler, so that the thread that ends last does not free what another one throws.
-    std::exception_ptr thrown;
-    try {
-      work_(what_, i);
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    if (!thrown) continue;
-    stopped_.store(true, std::memory_order_relaxed);
-    const std::scoped_lock lock(mutex_);
-    if (!failure_ || i < lowest_) {
-      std::swap(failure_, thrown);
-      lowest_ = i;
-    }
-  }
-}
-
-PENSTOCK_INLINE void shared_loop::end() {
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-}
-
-PENSTOCK_INLINE void shared_loop::run(std::size_t threads) {
-  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  threads = std::min(threads, count_);
-  const auto help_it = [](void* loop) -> void* {
-    static_cast<shared_loop*>(loop)->help();
-    return nullptr;
-  };
-  std::vector<pthread_t> others;
-  for (std::size_t i = 1; i < threads; ++i) {
-    others.reserve(threads);
-    pthread_t one{};
-    // the threads that were created do the work
-    if (::pthread_create(&one, nullptr, help_it, this) != 0) break;
-    others.push_back(one);
-  }
-  help();
-  for (const pthread_t other : others) ::pthread_join(other, nullptr);
-  end();
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tables/batch_cache.ipp
 
@@ -54455,67 +57284,6 @@ class ipc_batches {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/files/loaded_once.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// What a run loads for each shard when it is first needed, and keeps.
-template <class T>
-class loaded_once {
- public:
-  /// Of these shards, `filled` have samples, and will be loaded some day.
-  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
-  loaded_once(const loaded_once&) = delete;
-  loaded_once& operator=(const loaded_once&) = delete;
-  ~loaded_once() {
-    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
-  }
-
-  /// Null if it is not loaded. Takes no lock.
-  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
-    return loaded_[shard].load(std::memory_order_acquire);
-  }
-  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
-  template <class Load>
-  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
-    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
-    if (const T* other = find(shard)) return *other;
-    const T* const fresh = load();
-    loaded_[shard].store(fresh, std::memory_order_release);
-    missing_.fetch_sub(1, std::memory_order_relaxed);
-    return *fresh;
-  }
-  /// Whether all that have samples are loaded.
-  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
-
-  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
-  /// ignored here and reported when the shard is needed.
-  template <class ShardOf, class Load>
-  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
-    constexpr std::size_t max_in_flight = 8;
-    std::vector<std::size_t> absent;
-    for (const position sample : samples)
-      if (const std::size_t shard = shard_of(sample.index);
-          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
-        absent.push_back(shard);
-    if (absent.empty()) return;
-    for_each_in_parallel(absent.size(), std::min(absent.size(), max_in_flight), [&](std::size_t i) {
-      try {
-        load(absent[i]);
-      } catch (...) {
-      }
-    });
-  }
-
- private:
-  std::atomic<std::size_t> missing_;
-  std::size_t count_;
-  fixed_array<std::atomic<const T*>> loaded_;
-  std::array<std::mutex, 64> mutexes_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/tables/ipc_batches.ipp
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
@@ -54984,197 +57752,6 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/storage/mapped_file.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The order in which a mapping will be read, as a hint to the kernel.
-enum class access_pattern { normal, in_order, random };
-
-/// Options of `mapped_file`.
-struct mapped_file_options {
-  access_pattern access = access_pattern::normal;
-  /// Loads each view into memory and checks its file before returning it: two system calls, of about a
-  /// microsecond, that turn a file which has shrunk or changed into errc::io. Needs Linux 5.14.
-  bool checked = false;
-  /// Turns SIGBUS from a file that has shrunk into errc::io: see `sigbus_guard`, whose handler the first
-  /// mapping installs in the process. Costs one load per view and per `confirm`; with `checked`, a third
-  /// system call in `confirm`, and then every change is noticed. Without `guarded`, a file that shrinks ends
-  /// the process.
-  bool guarded = true;
-};
-
-/// Storage of local files, mapped read-only at first use: one path, a pattern of names, or a list of
-/// paths.
-///
-/// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
-/// mappings is not bounded: Linux allows 65,530 per process by default (vm.max_map_count), and a file beyond
-/// that is errc::io that says so. A file must not shrink while it is mapped: touching the lost part raises
-/// SIGBUS, which ends the process unless a handler takes it. So the first mapping installs a handler in the
-/// process, and the file is errc::io; `{.guarded = false}` leaves the process's signals alone. The guard sees
-/// whole pages; with `checked` as well, every change is noticed.
-/// `file` with `file_access::read` notices every change too, and needs no handler.
-///
-/// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
-/// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
-class mapped_file {
-  using mapping = detail::files::mapping;
-  struct state {
-    state(file given, mapped_file_options chosen);
-    ~state();
-    file files;
-    std::span<const std::string> names;
-    mapped_file_options options;
-    detail::fixed_array<std::atomic<const mapping*>> mapped;
-  };
-
- public:
-  static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
-
-  /// What a run reads through; see `mapped_session`.
-  class session {
-   public:
-    static constexpr session_traits traits = {.mapped = mapped_objects::all, .prefetches = true};
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
-    [[nodiscard]] object_version version(object_id id) const { return get(id).version(); }
-
-    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      const mapping& found = get(id);
-      detail::files::check_range(offset, size, found.size(), path(id));
-      found.check_lost(path(id));
-      if (state_->options.checked) check(found, offset, size, path(id));
-      return {found.data() + offset, detail::to_size(size)};
-    }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      const bytes_view found = view(id, offset, into.size());
-      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
-      confirm(id);
-    }
-    /// Throws errc::io if bytes seen through views of this object may not have been the file's.
-    void confirm(object_id id) const {
-      if (!state_->options.guarded || id >= state_->names.size()) return;
-      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
-      if (known == nullptr) return;
-      known->check_lost(path(id));
-      if (state_->options.checked) check_version(*known, path(id), 0);
-    }
-    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
-    [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
-                                         std::uint64_t size) const noexcept {
-      if (id >= state_->names.size()) return;
-      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
-      if (known != nullptr && offset < known->size()) detail::prefetch_lines(known->data() + offset, size);
-    }
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
-
-   private:
-    friend mapped_file;
-    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
-
-    [[nodiscard]] const std::string& path(object_id id) const { return state_->names[id]; }
-    [[nodiscard]] const mapping& get(object_id id) const {
-      if (id < state_->names.size()) [[likely]] {
-        if (const mapping* known = state_->mapped[id].load(std::memory_order_acquire)) return *known;
-      }
-      return map(id);
-    }
-    /// Two threads may map one file at once; the slower one discards its mapping.
-    [[nodiscard]] const mapping& map(object_id id) const;
-    /// The size alone would catch a lost page, but bytes lost within the last page read as zeros.
-    static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
-                      const std::string& path);
-    static void check_version(const mapping& found, const std::string& path, std::uint64_t offset);
-
-    std::shared_ptr<state> state_;
-  };
-
-  explicit mapped_file(std::string_view pattern, mapped_file_options options = {});
-  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {});
-  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {});
-
-  [[nodiscard]] std::span<const std::string> names() const noexcept { return files_.names(); }
-  [[nodiscard]] session connect() const { return session(std::make_shared<state>(files_, options_)); }
-  /// See `renaming_storage`.
-  [[nodiscard]] mapped_file with_names(std::vector<std::string> names) const {
-    return mapped_file(std::move(names), options_);
-  }
-  [[nodiscard]] std::string describe() const;
-
- private:
-  file files_;
-  mapped_file_options options_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/mapped_file.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE mapped_file::state::state(file given, mapped_file_options chosen)
-    : files(std::move(given)), names(files.names()), options(chosen), mapped(names.size()) {}
-PENSTOCK_INLINE mapped_file::state::~state() {
-  for (std::size_t i = 0; i < names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t offset,
-                                                     std::uint64_t size) const noexcept {
-  try {
-    get(id).will_need(offset, size);
-  } catch (...) {  // the read itself reports the error
-  }
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
-  if (id >= state_->names.size()) throw error(errc::argument, {"there is no object ", id});
-  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
-  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
-  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::version_of(opened.get(), path(id)),
-                                         path(id), state_->options.guarded);
-  if (state_->options.access != access_pattern::normal)
-    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
-  const mapping* expected = nullptr;
-  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
-    return *expected;
-  return *fresh.release();
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
-                                                                   std::uint64_t size,
-                                                                   const std::string& path) {
-  constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
-  if (size == 0) return;
-  const std::uint64_t begin = offset / mapping::page() * mapping::page();
-  while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
-                   populate_read) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EFAULT) detail::files::throw_changed_while_mapped(path, offset);
-    if (errno == EINVAL) {
-      throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
-    }
-    throw detail::files::failure("read", path, errno).at_offset(offset);
-  }
-  check_version(found, path, offset);
-}
-PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, const std::string& path,
-                                                         std::uint64_t offset) {
-  struct stat now {};
-  if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
-    detail::files::throw_changed_while_mapped(path, offset);
-}
-PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
-    : files_(pattern), options_(options) {}
-PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
-    : files_(std::move(paths)), options_(options) {}
-PENSTOCK_INLINE mapped_file::mapped_file(std::initializer_list<const char*> paths,
-                                         mapped_file_options options)
-    : files_(paths), options_(options) {}
-PENSTOCK_INLINE std::string mapped_file::describe() const { return "mapped_" + files_.describe(); }
-
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/arrow_ipc.hpp
 
@@ -59801,1070 +62378,6 @@ PENSTOCK_INLINE std::string directory::describe() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/record_format.hpp
-
-/// What a format of files of records is, for `record_files`.
-namespace penstock::inline v0_1 {
-
-/// A field of a format's records. `in_index`: its values are part of the index, so that nothing is read.
-struct record_field {
-  std::string name, type;
-  bool in_index = false;
-  friend bool operator==(const record_field&, const record_field&) = default;
-};
-
-/// Where a value of a record is: bytes of its file, or, of a field that is in the index, bytes in memory that
-/// live as long as the index. A format may derive from it to tell its codecs more.
-struct value_place {
-  std::uint64_t begin = 0, size = 0;
-  const std::byte* in_memory = nullptr;
-};
-
-/// An index that knows where each value is: `place(record, field)` returns a `value_place`, or throws.
-template <class I>
-concept places_values = requires(const I& index, std::uint64_t record, std::size_t field) {
-  { index.place(record, field) } -> std::derived_from<value_place>;
-};
-/// An index that knows where records are, which say themselves where their values are: `record(i)` is the
-/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes: at least the
-/// `head()` that this needs, or all of a shorter record. A value outside its record is an error. Such records
-/// are read as a whole below 32 KiB, and their values one by one above.
-template <class I>
-concept divides_records =
-    requires(const I& index, std::uint64_t record, bytes_view bytes, std::span<value_place> places) {
-      { index.record(record) } -> std::same_as<value_place>;
-      { index.head() } -> std::convertible_to<std::uint64_t>;
-      index.divide(record, bytes, places);
-    };
-
-/// A list of fields that an index keeps, such as `const std::vector<record_field>&`.
-template <class L>
-concept listed_fields = std::is_lvalue_reference_v<L> && requires(const L fields, std::size_t field) {
-  { fields.size() } -> std::convertible_to<std::size_t>;
-  { fields[field] } -> std::convertible_to<const record_field&>;
-  { fields == fields } -> std::convertible_to<bool>;
-};
-
-/// What a format knows about a file: an object that is kept as long as the plan. Any number of threads may
-/// call its members at once. Members marked "optional" may be missing.
-///
-///   records()               how many there are
-///   fields()                a reference to a list of `record_field`, the same in all files
-///   place(record, field)    see `places_values`; or record, head and divide, see `divides_records`
-///   key(record)             optional: a text; without it a record's key is "file:17"
-///   mark()                  optional: a hash that changes when the dataset does, for the fingerprint; without it the
-///                           places of all values are hashed
-///   payload()               optional: the bytes of its values; without it the size of the file
-///   prefetch(record)        optional: prefetches the memory that `place` will look at
-template <class I>
-concept record_index = (places_values<I> || divides_records<I>)&&requires(const I& index) {
-  { index.records() } -> std::convertible_to<std::uint64_t>;
-  { index.fields() } -> listed_fields;
-};
-
-/// A format of files of records: a value that says how the index of a file is read.
-///
-///   source_name                      its name in messages
-///   index                            see `record_index`
-///   read_index(session, object)      reads it; throws `errc::format`, with the offset, for what is none. What lies in
-///                                    another file is part of the value
-///   mark                             optional: a number that is mixed into the fingerprint; without it a hash of the name
-///   check_codec(field, codec)        optional, static: throws if a codec of that name cannot read a field
-template <class F>
-concept record_format =
-    std::copy_constructible<F> && requires(const F& format, session_view session, object_id object) {
-      { F::source_name } -> std::convertible_to<std::string_view>;
-      requires record_index<typename F::index>;
-      { format.read_index(session, object) } -> std::same_as<typename F::index>;
-    };
-
-namespace detail {
-
-/// A format that says itself how its files are kept and opened.
-template <class F>
-concept own_layout = requires { typename F::files; };
-
-/// Says what a format lacks, in one sentence.
-template <class F>
-consteval bool explain_format() {
-  if constexpr (own_layout<F>)
-    return true;
-  else if constexpr (!requires { typename F::index; })
-    static_assert(
-        requires { typename F::index; },
-        "penstock: a record_format needs a type `index`, what is kept of a file");
-  else if constexpr (!places_values<typename F::index> && !divides_records<typename F::index>)
-    static_assert(places_values<typename F::index>,
-                  "penstock: the index of a record_format needs `value_place place(std::uint64_t record, "
-                  "std::size_t field) const`, or record, head and divide; see divides_records");
-  else if constexpr (!record_index<typename F::index>)
-    static_assert(record_index<typename F::index>,
-                  "penstock: the index of a record_format needs `std::uint64_t records() const`, and `const "
-                  "std::vector<record_field>& fields() const`");
-  else
-    static_assert(
-        record_format<F>,
-        "penstock: a record_format needs `static constexpr std::string_view source_name`, and `index "
-        "read_index(session_view, object_id) const`");
-  return true;
-}
-
-/// In the place of what is no format, so that there is one error.
-struct no_format {
-  static constexpr std::string_view source_name = "none";
-  struct index {
-    std::vector<record_field> none{};
-    [[nodiscard]] static std::uint64_t records() noexcept { return 0; }
-    [[nodiscard]] const std::vector<record_field>& fields() const noexcept { return none; }
-    [[nodiscard]] static value_place place(std::uint64_t, std::size_t) noexcept { return {}; }
-  };
-  template <class F>
-  no_format(const F&) noexcept {}
-  [[nodiscard]] static index read_index(session_view, object_id) { return {}; }
-};
-template <class F>
-using format_or_none = std::conditional_t<own_layout<F> || record_format<F>, F, no_format>;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/stored_files.hpp
-
-/// What sources of plain files share: reading them for a plan, and arrays in them that have not been read.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
-/// `hash_of_file`, if it is known.
-struct file_facts {
-  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
-};
-
-/// Reads all objects of a storage, several at a time, in up to `threads` threads (0: one per processor, or 32
-/// for distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's
-/// name, and errc::argument if there is none.
-template <class Read>
-void read_each(known_files& files, storage_facts where, session_view session, Read&& read,
-               std::size_t threads = 0) {
-  const std::span<const std::string> names = where.names;
-  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
-  files.versions.resize(names.size());
-  files.ends.resize(names.size());
-  std::vector<manifest::shard> entries(names.size());
-  constexpr std::size_t distant = 32;
-  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
-    const auto object = static_cast<object_id>(i);
-    reading_object(session, object, names[i], [&] {
-      const object_version version = files.versions[i] = session.version(object);
-      const file_facts found = read(i, version);
-      files.ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
-      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
-    });
-  });
-  files.shards = manifest(std::move(entries));
-}
-
-/// The state of one worker for arrays in files.
-template <class Session>
-struct values_worker : fetch_link<Session> {
-  buffer scratch;  // for values requested without a destination
-};
-
-/// A shape that is part of the type.
-template <std::uint64_t... Lengths>
-struct known_shape {
-  static constexpr extents static_shape{Lengths...};
-  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
-};
-/// A shape that is known at run time.
-struct given_shape {
-  extents given;
-  [[nodiscard]] const extents& shape() const noexcept { return given; }
-};
-
-/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
-/// not read yet. Valid during the call that delivers it.
-template <class T, class Shape, class Session>
-class stored_array : public Shape {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
-               values_worker<Session>& worker, bool swapped) noexcept
-      : Shape(shape),
-        session_(&session),
-        worker_(&worker),
-        offset_(offset),
-        object_(object),
-        swapped_(sizeof(T) > 1 && swapped) {}
-
-  /// Reads the values into their destination.
-  void write_to(const destination<T>& into) const {
-    write_or_copy(
-        into, [this](T* to) { write_dense(to); }, [this] { return finish(); });
-  }
-  /// A view of the values: in place if the session has views and the values are aligned and in this
-  /// machine's byte order, otherwise of a copy in the worker's scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
-      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
-        return {reinterpret_cast<const T*>(data), this->shape()};
-    }
-    worker_->scratch.resize_for_overwrite(bytes());
-    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
-    write_dense(values);
-    return {values, this->shape()};
-  }
-  /// The offset of the values in their file.
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-
- private:
-  void write_dense(T* into) const {
-    auto* const to = reinterpret_cast<std::byte*>(into);
-    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
-      std::memcpy(to, there.data(), there.size());
-    else
-      session_->read(object_, offset_, {to, bytes()});
-    if (swapped_)
-      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
-    if constexpr (std::same_as<T, bool>) {
-      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
-      // one
-      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
-  }
-
-  Session* session_;
-  values_worker<Session>* worker_;
-  std::uint64_t offset_;
-  object_id object_;
-  bool swapped_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/record_reader.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
-/// is known and they lie close together.
-struct coming_sample {
-  struct stretch {
-    std::uint64_t begin = 0, size = 0;
-  };
-  manifest::place place;
-  stretch bytes;
-
-  [[nodiscard]] std::uint64_t index() const noexcept { return place.first + place.sample; }
-};
-
-/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
-/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
-class coming_samples {
- public:
-  static constexpr std::size_t capacity = 64;
-
-  void clear() noexcept { next_ = end_ = 0; }
-  /// Appends a sample; there must be room for it.
-  const manifest::place& add(const manifest::place& place) noexcept { return all_[end_++].place = place; }
-  [[nodiscard]] std::span<coming_sample> all() noexcept { return {all_.data(), end_}; }
-  [[nodiscard]] std::span<const coming_sample> all() const noexcept { return {all_.data(), end_}; }
-  /// The next sample of this index, or null. Those before it were not evaluated after all, because they are
-  /// kept in memory, or are in the file of the sample before them.
-  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    std::size_t i = next_;
-    while (i != end_ && all_[i].index() != index) ++i;
-    if (i == end_) return nullptr;
-    next_ = i + 1;
-    return &all_[i];
-  }
-
- private:
-  std::array<coming_sample, capacity> all_{};
-  std::size_t next_ = 0;
-  std::size_t end_ = 0;
-};
-
-/// A run's reader of files: a session, and what their format keeps for a run. `Files` are the `known_files`
-/// of a plan with their storage, `where`. Members of `Opened` that are marked "optional" may be missing.
-///
-///   Opened(files, used)            `files` is shared, `used` are the fields that are
-///   worker, element                the state of one worker, and the type of samples
-///   enter(session, shard, worker)  optional: a worker's next samples are in this file
-///   open(session, place, worker)   the sample at a place
-///   reads()                        whether files are looked at, and must be compared with those of the plan first
-///   needs_confirm(worker)          whether the session must confirm what it showed
-///   add_context(error, session, place, worker)
-///   key(session, place)
-///   ranges(session, object, place, sink)
-///   bytes_per_sample()
-///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
-///   end_reads()                    optional: ends reads of its own
-///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
-///   look_up(place)                 optional: between these, prefetches what else must be looked up
-template <class Files, class Opened>
-class record_reader {
-  using session_type = typename decltype(Files::where)::session;
-
-  static constexpr bool loads = requires(const Opened& kept) { kept.indexes().are_ready(); };
-  static constexpr bool glances = session_traits_of<session_type>().prefetches &&
-                                  requires(const Opened& kept, manifest::place at) { kept.glance(at); };
-  static constexpr bool enters =
-      requires(const Opened& kept, session_type& session, typename Opened::worker& w) {
-        kept.enter(session, std::size_t{}, w);
-      };
-  struct no_samples {};
-
- public:
-  using element = typename Opened::element;
-  struct worker : Opened::worker {
-    manifest::place place;      // of the current sample
-    std::uint64_t samples = 0;  // of its file
-    [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
-  };
-  static constexpr reader_traits traits = {.latency = session_traits_of<session_type>().latency,
-                                           .plans_reads = planning_session<session_type>,
-                                           .in_memory = glances};
-
-  record_reader(shared<const Files> files, const projection& used)
-      : files_(std::move(files)),
-        session_(files_->where.connect()),
-        seen_(files_->versions.size()),
-        kept_(files_, used) {}
-
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    if constexpr (!enters) {
-      w.place = locate(w, p.index);
-    } else {
-      if (p.index - w.place.first >= w.samples) move_to(w, p.index);
-      w.place.sample = p.index - w.place.first;
-    }
-    if (kept_.reads()) check(w.place.shard);
-    try {
-      sink(kept_.open(session_, w.place, w));
-      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
-    } catch (error& e) {
-      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
-      kept_.add_context(e, session_, w.place, w);
-      throw;
-    }
-  }
-
-  /// Finds the samples that come next, up to 64, and prefetches what says where they are, unless they lie one
-  /// behind the other, which the processor sees.
-  void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires glances
-  {
-    w.coming.clear();
-    if (seem_consecutive(next)) return;
-    for (const position p : next.first(std::min(next.size(), coming_samples::capacity))) {
-      if (p.index >= files_->shards.samples()) break;  // told when it is asked for
-      kept_.glance(w.coming.add(files_->shards.locate(p.index)));
-    }
-    if constexpr (requires(manifest::place at) { kept_.look_up(at); })
-      for (const coming_sample& one : w.coming.all()) kept_.look_up(one.place);
-    for (coming_sample& one : w.coming.all()) one.bytes = kept_.seen(one.place);
-  }
-  /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept
-    requires glances
-  {
-    const std::span<const coming_sample> all = w.coming.all();
-    if (i < all.size() && all[i].bytes.size != 0)
-      session_.prefetch(files_->object(all[i].place.shard), all[i].bytes.begin,
-                        std::min(maximum, all[i].bytes.size));
-  }
-
-  /// The key of a sample, such as "train.beton:17".
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    return kept_.key(session_, files_->locate(index));
-  }
-  /// The file of a sample.
-  [[nodiscard]] std::string url(std::uint64_t index) const {
-    return files_->path(files_->locate(index).shard);
-  }
-  /// The bytes of a sample that are used.
-  template <class Sink>
-  void ranges(std::uint64_t index, Sink&& sink) const {
-    if (index >= files_->shards.samples()) return;  // told when it is asked for
-    const manifest::place place = files_->shards.locate(index);
-    kept_.ranges(session_, files_->object(place.shard), place, sink);
-  }
-  /// Loads the missing indexes of the samples' files, several at once.
-  void get_ready(std::span<const position> samples) const
-    requires loads
-  {
-    kept_.indexes().get_ready(session_, samples);
-  }
-  [[nodiscard]] bool is_ready() const noexcept
-    requires loads
-  {
-    return kept_.indexes().are_ready();
-  }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  void cancel_reads() const noexcept {
-    if constexpr (requires { kept_.end_reads(); }) kept_.end_reads();
-    end_reads(session_);
-  }
-  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
-
- private:
-  [[nodiscard]] manifest::place locate([[maybe_unused]] worker& w, std::uint64_t index) const {
-    if constexpr (glances)
-      if (const coming_sample* const known = w.coming.take(index)) return known->place;
-    return files_->locate(index);
-  }
-  void move_to(worker& w, std::uint64_t index) const {
-    w.samples = 0;
-    w.place = locate(w, index);
-    kept_.enter(session_, w.place.shard, w);
-    w.samples = files_->shards.shards()[w.place.shard].samples;
-  }
-
-  // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
-  void check(std::size_t which) const {
-    if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
-      return;
-    files_->compare(session_, which);
-    seen_[which].store(true, std::memory_order_relaxed);
-  }
-
-  shared<const Files> files_;
-  mutable session_type session_;  // a session may be used by many threads
-  fixed_array<std::atomic<bool>> seen_;
-  Opened kept_;
-};
-
-/// A source of files that `record_reader` reads, from which `Source` is derived: `record_files`,
-/// `webdataset`.
-template <class Files, class Opened, class Source>
-class record_source : public opens_as_plan<Source> {
- public:
-  using penstock_part = source_tag;
-  using element = typename Opened::element;
-  using reader = record_reader<Files, Opened>;
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  /// Where files begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size and records, and what the format says of its content.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
-  /// A reader that reads as little as it can of fields that are not used.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
-
- protected:
-  explicit record_source(shared<const Files> files) noexcept : files_(std::move(files)) {}
-  [[nodiscard]] const Files& known() const noexcept { return *files_; }
-
- private:
-  shared<const Files> files_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/records/record_sample.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The type of a field, which some formats call its encoding.
-template <class Field>
-[[nodiscard]] std::string_view type_of(const Field& field) noexcept {
-  if constexpr (requires { field.type; })
-    return field.type;
-  else
-    return field.encoding;
-}
-
-template <class Index>
-struct place_type {
-  using type = value_place;
-};
-template <places_values Index>
-struct place_type<Index> {
-  using type = decltype(std::declval<const Index&>().place(std::uint64_t{}, std::size_t{}));
-};
-
-/// The state of one worker, and its current record. Values are shown in place where the session can;
-/// elsewhere a record that says itself where its values are is read as a whole if it is small, and all other
-/// values one by one, straight into their destinations.
-template <class Session, class Files>
-class record_worker : public fetch_link<Session> {
-  using index_type = typename Files::index_type;
-  static constexpr bool divided = !places_values<index_type>;
-
- public:
-  using place_type = typename detail::place_type<index_type>::type;
-  static constexpr bool views = all_mapped<Session>();
-
-  /// Moves to another file.
-  void enter(const Files& files, std::size_t shard, const index_type& index) {
-    files_ = &files;
-    index_ = &index;
-    shard_ = shard;
-    const auto& fields = files.fields_of(shard);
-    if (fields_ == &fields) return;
-    fields_ = &fields;
-    values_.assign(fields.size(), {});
-    rooms_.resize(fields.size());
-    if constexpr (divided) places_.resize(fields.size());
-  }
-  /// Moves to a record of the file; with `unread`, none of its values may be asked for.
-  void begin(Session& session, std::uint64_t record, [[maybe_unused]] bool unread) {
-    session_ = &session;
-    record_ = record;
-    touched_ = nothing;
-    needs_confirm_ = views;
-    ++generation_;
-    if constexpr (divided) {
-      whole_ = {};
-      if (unread)
-        places_.assign(places_.size(), {});  // they are unknown, and look empty
-      else
-        divide();
-    }
-  }
-  /// Whether bytes were shown in place, which only `confirm` makes sure of.
-  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
-
-  [[nodiscard]] const place_type& place(std::size_t field) {
-    if constexpr (divided) {
-      return places_[field];
-    } else {
-      value& one = values_[field];
-      if (one.found != generation_) {
-        // Made where it stays: a copy of what was just written in narrower pieces would wait for the stores.
-        ::new (static_cast<void*>(&one.place)) place_type(index_->place(record_, field));
-        one.found = generation_;
-      }
-      return one.place;
-    }
-  }
-  void read(std::size_t field, mutable_bytes into) {
-    const place_type& where = touch(field);
-    if (into.empty()) return;
-    if (const bytes_view there = shown(where); !there.empty())
-      std::memcpy(into.data(), there.data(), into.size());
-    else
-      session_->read(object(), where.begin, into);
-  }
-  [[nodiscard]] bytes_view finish(std::size_t field) {
-    const place_type& where = touch(field);
-    if (where.size == 0) return {};
-    if (const bytes_view there = shown(where); !there.empty()) return there;
-    value& one = values_[field];
-    buffer& room = rooms_[field];
-    if (one.read != generation_) {
-      room.resize_for_overwrite(to_size(where.size));
-      session_->read(object(), where.begin, room.span());
-      one.read = generation_;
-    }
-    return room.view();
-  }
-
-  void check_codec(std::size_t field, std::string_view codec)
-    requires requires(const Files& files) { files.check_codec(files.fields_of(0)[field], codec); }
-  {
-    (void)touch(field);  // where an error of the codec belongs
-    std::string_view& checked = values_[field].codec;
-    if (checked.data() == codec.data() && checked.size() == codec.size()) return;
-    Files::check_codec((*fields_)[field], codec);
-    checked = codec;
-  }
-  [[nodiscard]] const auto& fields() const noexcept { return *fields_; }
-  [[nodiscard]] std::string_view path() const { return files_->path(shard_); }
-  [[nodiscard]] std::string_view key() const {
-    key_.clear();
-    if constexpr (requires { files_->append_key(key_, shard_, record_); })
-      files_->append_key(key_, shard_, record_);
-    else
-      files_->append_key(key_, shard_, *index_, record_);
-    return key_;
-  }
-  /// Adds file, offset and key to an error.
-  void add_context(error& e) const {
-    // An offset without a file comes from a codec and counts from the value's first byte.
-    if (e.file().empty() && e.offset() && touched_ != nothing) e.within("the value", touched_);
-    e.in_file(files_->path(shard_)).for_key(key());
-    if (touched_ != nothing)
-      e.at_offset(touched_);
-    else if constexpr (divided)
-      e.at_offset(index_->record(record_).begin);
-  }
-
- private:
-  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
-  static constexpr std::uint64_t direct = 32_KiB;
-
-  struct value {
-    place_type place;
-    std::uint64_t found = 0, read = 0;  // in which generation
-    std::string_view codec;             // that was checked last
-  };
-
-  [[nodiscard]] object_id object() const noexcept { return static_cast<object_id>(shard_); }
-  const place_type& touch(std::size_t field) {
-    touched_ = nothing;
-    const place_type& where = place(field);
-    if (where.in_memory == nullptr) touched_ = where.begin;
-    return where;
-  }
-  void divide() {
-    const value_place all = index_->record(record_);
-    whole_begin_ = touched_ = all.begin;
-    whole_ = in_session(all.begin, all.size);
-    bytes_view head = whole_;
-    if (whole_.empty()) {
-      const std::uint64_t needed = index_->head();
-      const std::uint64_t first = all.size < direct || needed > all.size ? all.size : needed;
-      head_.resize_for_overwrite(to_size(first));
-      if (first != 0) session_->read(object(), all.begin, head_.span());
-      head = head_.view();
-      if (first == all.size) whole_ = head;
-    }
-    index_->divide(record_, head, places_);
-    for (const value_place& one : places_) {
-      const std::uint64_t before = one.begin - all.begin;
-      if (one.in_memory == nullptr && one.size != 0 && (before > all.size || one.size > all.size - before))
-        throw error(errc::format, "a value lies outside its record");
-    }
-    touched_ = nothing;
-  }
-  /// The bytes of a value where no read is needed.
-  [[nodiscard]] bytes_view shown(const place_type& where) {
-    if (where.in_memory != nullptr) return {where.in_memory, to_size(where.size)};
-    if constexpr (divided)
-      return whole_.empty() ? whole_
-                            : whole_.subspan(to_size(where.begin - whole_begin_), to_size(where.size));
-    else
-      return in_session(where.begin, where.size);
-  }
-  [[nodiscard]] bytes_view in_session(std::uint64_t begin, std::uint64_t size) {
-    if constexpr (mapped_session<Session>)
-      if (is_mapped(*session_, object())) {
-        if constexpr (!views) needs_confirm_ = true;
-        return session_->view(object(), begin, size);
-      }
-    return this->find(*session_, object(), begin, size);
-  }
-
-  Session* session_ = nullptr;
-  const Files* files_ = nullptr;
-  const index_type* index_ = nullptr;
-  const std::remove_cvref_t<decltype(std::declval<const Files&>().fields_of(0))>* fields_ = nullptr;
-  std::size_t shard_ = 0;
-  std::uint64_t record_ = 0;
-  std::uint64_t generation_ = 0;
-  std::uint64_t touched_ = nothing;  // the offset of the bytes requested last
-  bool needs_confirm_ = false;
-  std::vector<value> values_;  // by field
-  std::vector<buffer> rooms_;  // by field
-  // of a record that says itself where its values are
-  std::vector<value_place> places_;
-  bytes_view whole_;  // empty: values are read one by one
-  std::uint64_t whole_begin_ = 0;
-  buffer head_;
-  mutable std::string key_;
-};
-
-/// A value of a field: bytes that know their type. Valid during the call that delivers its record.
-template <class Worker>
-class stored_value {
- public:
-  using unfinished = void;
-  /// Views of mapped files are valid as long as the run, so holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  stored_value() = default;
-  stored_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
-
-  [[nodiscard]] std::uint64_t size() const { return place().size; }
-  /// The offset of the bytes in the file; 0 if they are in the index.
-  [[nodiscard]] std::uint64_t offset() const { return place().begin; }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size())
-      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
-    worker_->read(field_, into);
-  }
-  [[nodiscard]] bytes_view finish() const { return worker_->finish(field_); }
-  /// The field's type, as the format writes it.
-  [[nodiscard]] std::string_view encoding() const noexcept { return type_of(worker_->fields()[field_]); }
-  [[nodiscard]] const typename Worker::place_type& place() const { return worker_->place(field_); }
-  /// Throws `errc::format` if a codec of this name cannot read the field.
-  void check_codec(std::string_view codec) const
-    requires requires(Worker& worker, std::size_t field) { worker.check_codec(field, codec); }
-  {
-    worker_->check_codec(field_, codec);
-  }
-
- private:
-  Worker* worker_ = nullptr;
-  std::size_t field_ = 0;
-};
-
-/// An open sample of a file of records: a member for each field.
-template <class Worker>
-class record_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = stored_value<Worker>;
-
-  explicit record_sample(Worker& worker) noexcept : worker_(&worker) {}
-
-  [[nodiscard]] std::string_view key() const { return worker_->key(); }
-  [[nodiscard]] std::string_view url() const { return worker_->path(); }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->fields().size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->fields()[i].name; }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
-
- private:
-  Worker* worker_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/records/open_records.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Covers where the values of all records are, and those that the index has.
-template <class Index>
-[[nodiscard]] std::uint64_t mark_of(const Index& index) {
-  if constexpr (requires { index.mark(); }) {
-    return index.mark();
-  } else {
-    std::uint64_t mark = index.records();
-    const auto add = [&](const value_place& one) {
-      mark = hash_words(mark, std::array{one.begin, one.size});
-      if (one.in_memory != nullptr) mark = hash_bytes(mark, {one.in_memory, to_size(one.size)});
-    };
-    for (std::uint64_t i = 0; i < index.records(); ++i)
-      if constexpr (places_values<Index>)
-        for (std::size_t field = 0; field < index.fields().size(); ++field) add(index.place(i, field));
-      else
-        add(index.record(i));
-    return mark;
-  }
-}
-
-/// The files of a format as part of a plan, with all their indexes.
-template <class Format>
-struct indexed_files : known_files {
-  using index_type = typename Format::index;
-  std::vector<owned<const index_type>> indexes;  // by shard
-
-  indexed_files(const Format& format, storage_facts where, session_view session)
-      : indexes(where.names.size()) {
-    read_each(*this, where, session, [&](std::size_t i, object_version version) {
-      indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
-      const index_type& index = *indexes[i];
-      file_facts found{index.records(), version.size, mark_of(index)};
-      if constexpr (requires { index.payload(); }) found.payload = index.payload();
-      return found;
-    });
-    for (std::size_t i = 1; i < indexes.size(); ++i)
-      if (!(indexes[i]->fields() == fields()))
-        throw error(errc::format, {"the file has other fields than the first one, '", path(0), "'"})
-            .in_file(path(i));
-  }
-
-  [[nodiscard]] const auto& fields() const noexcept { return indexes.front()->fields(); }
-  [[nodiscard]] const auto& fields_of(std::size_t) const noexcept { return fields(); }
-  void append_key(std::string& to, std::size_t shard, const index_type& index, std::uint64_t record) const {
-    if constexpr (requires { index.key(record); })
-      append(to, {std::string_view(index.key(record))});
-    else
-      append(to, {path(shard).substr(path(shard).rfind('/') + 1), ":", record});
-  }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    if constexpr (requires { Format::mark; })
-      return mix64(shards.fingerprint() ^ Format::mark);
-    else
-      return mix64(shards.fingerprint() ^ hash_bytes(0, bytes_of(Format::source_name)));
-  }
-  [[nodiscard]] std::string describe() const {
-    std::string line =
-        text({Format::source_name, "(", indexes.size(), indexes.size() == 1 ? " file, " : " files, ",
-              shards.bytes(), " bytes): ", shards.samples(), " samples of "});
-    for (std::size_t i = 0; i < fields().size(); ++i)
-      append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].type, ")"});
-    return line;
-  }
-  template <class Field>
-  static void check_codec(const Field& field, std::string_view codec)
-    requires requires { Format::check_codec(field, codec); }
-  {
-    Format::check_codec(field, codec);
-  }
-};
-
-/// The indexes of a run, which the plan has.
-template <class Files>
-class run_indexes {
- public:
-  explicit run_indexes(const shared<const Files>& files) noexcept : files_(files.get()) {}
-  [[nodiscard]] const auto& get(session_view, std::size_t shard) const noexcept {
-    return *files_->indexes[shard];
-  }
-  [[nodiscard]] const auto* find(std::size_t shard) const noexcept { return files_->indexes[shard].get(); }
-
- private:
-  const Files* files_;
-};
-
-/// Those of files whose `load(session, shard)` reads the index of one when it is first used.
-template <class Files>
-  requires requires(const Files& files, session_view session) { files.load(session, std::size_t{}); }
-class run_indexes<Files> {
-  using index_type = typename Files::index_type;
-
- public:
-  explicit run_indexes(const shared<const Files>& files)
-      : files_(files.get()),
-        loaded_(
-            new loaded_once<index_type>(files->shards.shards().size(), files->shards.starts()->size() - 1)) {}
-  [[nodiscard]] const index_type& get(session_view session, std::size_t shard) const {
-    const index_type* known = loaded_->find(shard);
-    return known != nullptr ? *known : loaded_->get(shard, [&] { return files_->load(session, shard); });
-  }
-  /// Null if it is not loaded.
-  [[nodiscard]] const index_type* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
-  void get_ready(session_view session, std::span<const position> samples) const {
-    loaded_->get_ready(
-        samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
-        [&](std::size_t shard) { (void)get(session, shard); });
-  }
-  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
-
- private:
-  const Files* files_;
-  owned<loaded_once<index_type>> loaded_;
-};
-
-/// What a run keeps for files of records: their indexes, and which fields are used.
-template <class Files, class Session>
-class open_records {
-  using index_type = typename Files::index_type;
-
- public:
-  using worker = record_worker<Session, Files>;
-  using element = record_sample<worker>;
-
-  open_records(const shared<const Files>& files, const projection& used)
-      : files_(files.get()), indexes_(files), unread_(used.nothing()) {
-    if constexpr (places_values<index_type>) {
-      for (std::size_t i = 0; i < files->fields().size(); ++i)
-        if (!files->fields()[i].in_index && used.uses(files->fields()[i].name)) used_.push_back(i);
-      unread_ = used_.empty();
-    }
-  }
-
-  [[nodiscard]] const run_indexes<Files>& indexes() const noexcept { return indexes_; }
-  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
-  }
-  void enter(Session& session, std::size_t shard, worker& w) const {
-    w.enter(*files_, shard, indexes_.get(session, shard));
-  }
-  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
-    w.begin(session, at.sample, unread_);
-    return element(w);
-  }
-  /// Whether files are looked at, which then must be those of the plan.
-  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
-  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
-  static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
-  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
-    std::string made;
-    if constexpr (requires { files_->append_key(made, at.shard, at.sample); })
-      files_->append_key(made, at.shard, at.sample);
-    else
-      files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
-    return made;
-  }
-
-  /// The bytes of a record that are used: one range if they lie close together.
-  template <class Sink>
-  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
-    if (unread_) return;
-    if constexpr (requires { sink.unknown(); })
-      if (indexes_.find(at.shard) == nullptr) return sink.unknown();
-    const index_type& index = indexes_.get(session, at.shard);
-    const extent all = extent_of(index, at.sample);
-    if (all.dense()) return sink(session, object, all.begin, all.end - all.begin);
-    if constexpr (places_values<index_type>)
-      if (all.end != 0)
-        for (const std::size_t field : used_)
-          if (const value_place one = index.place(at.sample, field);
-              one.size != 0 && one.in_memory == nullptr)
-            sink(session, object, one.begin, one.size);
-  }
-  /// Prefetches what says where a record is.
-  void glance(const manifest::place& at) const noexcept {
-    if (const index_type* index = indexes_.find(at.shard))
-      if constexpr (requires { index->prefetch(at.sample); }) try {
-          index->prefetch(at.sample);
-        } catch (...) {  // it is a hint
-        }
-  }
-  /// From the first to the last byte that is used, if they lie close together; else nothing.
-  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
-    const index_type* const index = indexes_.find(at.shard);
-    if (index == nullptr || unread_) return {};
-    const extent all = extent_of(*index, at.sample);
-    if (!all.dense()) return {};
-    return {all.begin, all.end - all.begin};
-  }
-
- private:
-  struct extent {
-    std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
-    [[nodiscard]] bool dense() const noexcept { return end != 0 && end - begin <= 2 * sum; }
-    void add(const value_place& one) noexcept {
-      if (one.size == 0 || one.in_memory != nullptr) return;
-      begin = std::min(begin, one.begin);
-      end = std::max(end, one.begin + one.size);
-      sum += one.size;
-    }
-  };
-  [[nodiscard]] extent extent_of(const index_type& index, std::uint64_t record) const noexcept {
-    extent all;
-    try {
-      if constexpr (places_values<index_type>)
-        for (const std::size_t field : used_) all.add(index.place(record, field));
-      else
-        all.add(index.record(record));
-    } catch (...) {  // told when the value is asked for
-      return {};
-    }
-    return all;
-  }
-
-  const Files* files_;  // which the reader holds
-  run_indexes<Files> indexes_;
-  std::vector<std::size_t> used_;  // the fields that are read
-  bool unread_;
-};
-
-/// How `record_files` reads a format: one that has `files` says it itself.
-template <class Format>
-struct layout_of_format {
-  using files = indexed_files<Format>;
-  template <class Session>
-  using opened = open_records<files, Session>;
-};
-template <own_layout Format>
-struct layout_of_format<Format> : Format {};
-
-/// The files of a plan with their storage: one that has `stored` says it itself.
-template <class Layout, class Storage>
-struct files_of_layout {
-  using type = stored_in<typename Layout::files, Storage>;
-};
-template <class Layout, class Storage>
-  requires requires { typename Layout::template stored<Storage>; }
-struct files_of_layout<Layout, Storage> {
-  using type = typename Layout::template stored<Storage>;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/record_files.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-template <class Source, class Own>
-using given_or = std::conditional_t<std::is_void_v<Source>, Own, Source>;
-template <class Layout, class Storage, class Source>
-using source_of_layout = record_source<typename files_of_layout<Layout, Storage>::type,
-                                       typename Layout::template opened<typename Storage::session>, Source>;
-}  // namespace detail
-
-/// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
-/// are read by it, too.
-///
-///     auto samples = record_files(pairs{}, "pairs-{0..1}.bin") | shuffle |
-///                    decode<field<"number", raw_number<std::int64_t>>, field<"text", text>>;
-///     auto mapped = record_files(pairs{}, mapped_file("pairs-{0..1}.bin"));
-///
-/// In: a `record_format`, which says how the index of a file is read and where values are; a pattern of paths
-/// (with `::` between patterns), which is `file`, or any storage, whose objects are the files.
-/// Out: an open sample with a member for each field of the format.
-/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the indexes of
-/// all files, several at a time, and keeps them.
-/// Cost per sample: what the format's `place` costs. In a mapped file (see `file`) nothing is copied;
-/// elsewhere each value that is asked for is read by itself, or what was fetched ahead is used: one range if
-/// the values that are used lie close together, and one for each of them otherwise. Fields that no stage uses
-/// are not read. No allocation in the steady state.
-/// Errors: those of the format, with the file, and for a record with its key and the offset of the value that
-/// was asked for last. errc::io for a file that cannot be read, or has changed since the plan was made;
-/// errc::format for a file of other fields than the first; errc::argument if there is no file.
-/// Threads: any number may evaluate, each with its own worker.
-///
-/// A source that says more of its files derives from it, and names itself as `Source`.
-template <class Format, storage Storage, class Source = void>
-class record_files
-    : public detail::source_of_layout<detail::layout_of_format<detail::format_or_none<Format>>, Storage,
-                                      detail::given_or<Source, record_files<Format, Storage>>> {
-  static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
-  using layout = detail::layout_of_format<detail::format_or_none<Format>>;
-  using files = typename detail::files_of_layout<layout, Storage>::type;
-
- public:
-  static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
-
-  record_files(Format format, Storage where) : record_files::record_source(made(format, std::move(where))) {}
-  template <detail::pattern_text Text>
-    requires std::same_as<Storage, file>
-  record_files(Format format, const Text& pattern)
-      : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
-
-  [[nodiscard]] std::vector<source_field> fields() const
-    requires requires(const files& known) { known.fields().size(); }
-  {
-    std::vector<source_field> made;
-    for (const auto& one : this->known().fields())
-      made.push_back({one.name, std::string(detail::type_of(one))});
-    return made;
-  }
-
- private:
-  [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
-    const storage_facts facts = facts_of(where);
-    if constexpr (!std::same_as<files, detail::stored_in<typename layout::files, Storage>>) {
-      return shared<const files>(new const files(std::move(where), format));
-    } else if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
-      typename layout::files known(format, facts);
-      return shared<const files>(new const files(std::move(where), std::move(known)));
-    } else {
-      auto session = where.connect();
-      typename layout::files known(format, facts, session);
-      return shared<const files>(new const files(std::move(where), std::move(known)));
-    }
-  }
-};
-
-template <class Format, storage Storage>
-record_files(Format, Storage) -> record_files<Format, Storage>;
-template <class Format, detail::pattern_text Text>
-record_files(Format, const Text&) -> record_files<Format, file>;
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/records/ffcv_file.hpp
 
 namespace penstock::inline v0_1 {
@@ -62671,468 +64184,6 @@ class numbered_rows {
   const Files* files_;  // which the reader holds
   Rows rows_;
 };
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/rows/megatron_index.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The number type of tokens.
-struct token_type {
-  std::size_t width;
-  bool is_signed;
-
-  template <std::integral T>
-  [[nodiscard]] static constexpr token_type of() noexcept {
-    return {sizeof(T), std::signed_integral<T>};
-  }
-  friend bool operator==(const token_type&, const token_type&) = default;
-};
-
-/// The type of the tokens of which a Megatron index says this code; of width 0 for no whole number.
-[[nodiscard]] token_type megatron_type(unsigned code) noexcept;
-/// The name without `.bin` or `.idx`.
-[[nodiscard]] std::string megatron_prefix(std::string_view name);
-
-[[noreturn, gnu::cold]] void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset);
-
-/// The index of a Megatron dataset, checked as a whole.
-/// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
-class megatron_index {
- public:
-  /// `bytes` is the whole index, which must outlive this.
-  explicit megatron_index(bytes_view bytes);
-
-  /// Compares the index with the type asked for, and calls `document(first token, tokens)` for each document
-  /// and `sequence(first token, tokens)` for each sequence. Returns the number of tokens.
-  template <class Document, class Sequence>
-  [[nodiscard]] std::uint64_t read(token_type type, Document&& document, Sequence&& sequence) const {
-    check(type);
-    std::uint64_t tokens = 0, begin = 0, next = 1;
-    const auto close = [&](std::uint64_t last) {
-      for (; next < bounds_ && bound(next) == last; ++next) {
-        document(begin, tokens - begin);
-        begin = tokens;
-      }
-    };
-    close(0);
-    for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto length = load_little<std::uint32_t>(bytes_.data() + to_size(head + 4 * i));
-      const std::uint64_t offset_at = head + 4 * sequences_ + 8 * i;
-      if (length > 0x7fffffffu || number(offset_at) != tokens * type.width)
-        refuse_tokens({"sequence ", i, " does not begin where the one before it ends"}, offset_at);
-      sequence(tokens, std::uint64_t{length});
-      tokens += length;
-      close(i + 1);
-    }
-    if (next != bounds_) refuse_tokens({"the bounds of documents do not ascend"}, bounds_at() + 8 * next);
-    return tokens;
-  }
-
-  [[nodiscard]] std::uint64_t sequences() const noexcept { return sequences_; }
-  [[nodiscard]] std::uint64_t hash() const noexcept;
-
- private:
-  static constexpr std::size_t head = 34;
-
-  [[nodiscard]] std::uint64_t number(std::uint64_t place) const noexcept {
-    return load_little<std::uint64_t>(bytes_.data() + to_size(place));
-  }
-  [[nodiscard]] std::uint64_t bounds_at() const noexcept { return head + 12 * sequences_; }
-  [[nodiscard]] std::uint64_t bound(std::uint64_t i) const noexcept { return number(bounds_at() + 8 * i); }
-  void check(token_type type) const;
-
-  bytes_view bytes_;
-  unsigned code_ = 0;
-  std::uint64_t sequences_ = 0;
-  std::uint64_t bounds_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/rows/megatron_index.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void refuse_tokens(std::initializer_list<piece> what, std::uint64_t offset) {
-  throw error(errc::format, what).at_offset(offset);
-}
-
-PENSTOCK_INLINE token_type megatron_type(unsigned code) noexcept {
-  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
-                                  {8, true},  {0, false}, {0, false}, {2, false}};
-  return types[code < std::size(types) ? code : 0];
-}
-
-PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
-  if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
-  return std::string(name);
-}
-
-PENSTOCK_INLINE megatron_index::megatron_index(bytes_view bytes) : bytes_(bytes) {
-  if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-    throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"});
-  const auto version = number(9);
-  if (version != 1) refuse_tokens({"version ", version, " of Megatron's indexes is not known, only 1"}, 9);
-  code_ = std::to_integer<unsigned>(bytes[17]);
-  sequences_ = number(18);
-  bounds_ = number(26);
-  const std::uint64_t room = bytes.size() - head;
-  // divide rather than multiply: products of false lengths could wrap around
-  const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
-  const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
-  if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
-    refuse_tokens({"the index says ", sequences_, " sequences and ", bounds_,
-                   " bounds of documents, which does not match its size of ", bytes.size(),
-                   " bytes; copy it again if it was cut"},
-                  18);
-}
-
-PENSTOCK_INLINE void megatron_index::check(token_type type) const {
-  // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other way
-  // round.
-  if (const token_type stored = megatron_type(code_);
-      stored.width != type.width || (type.is_signed && !stored.is_signed))
-    refuse_tokens(
-        {"the Megatron dataset holds tokens of type ",
-         enum_name({"unknown", "uint8", "int8", "int16", "int32", "int64", "float64", "float32", "uint16"},
-                   code_),
-         ", and another type was asked for"},
-        17);
-  if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-    refuse_tokens({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_},
-                  bounds_at());
-}
-
-PENSTOCK_INLINE std::uint64_t megatron_index::hash() const noexcept { return hash_bytes(0x4d4d4944, bytes_); }
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/rows/token_files.hpp
-
-/// The layouts of token files, with their headers checked against their sizes.
-namespace penstock::inline v0_1::detail {
-
-enum class token_format { raw, llmc, megatron, litdata };
-
-/// The windows to cut; see `token_windows`.
-struct window_layout {
-  std::uint64_t length, targets, stride;
-  bool within_documents;
-  bool numbered = false;  // whether windows have the numbers of their documents
-};
-
-/// The width of the tokens of an llm.c file that begins like this; 0 if it is none.
-[[nodiscard]] std::size_t llmc_width(bytes_view head) noexcept;
-
-/// The number of windows of `span` tokens, `stride` apart, that fit in `tokens`.
-[[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
-                                                 std::uint64_t stride) noexcept {
-  return tokens < span ? 0 : (tokens - span) / stride + 1;
-}
-
-/// The `.bin` and `.idx` of each name of a pattern, given with either extension or with none.
-[[nodiscard]] std::vector<std::string> megatron_names(std::string_view pattern);
-
-/// The files of a dataset of tokens, and where their windows are.
-struct token_files : known_files {
-  token_files(window_layout wanted, token_format kind);
-
-  window_layout window;
-  token_format format;
-  extents row;  // the tokens of a window
-  std::uint64_t row_bytes = 0;
-  std::uint64_t tokens = 0;
-  std::size_t width = 0;              // bytes of a token
-  std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
-  // only if windows stay within documents; for each document that has a window: the number of its first
-  // window, and its first token in the file
-  std::vector<std::uint64_t> first_windows;
-  std::vector<std::uint64_t> first_tokens;
-
-  // only if documents are numbered: where each that is not empty begins in its file, and by shard, and at
-  // last, the first of them
-  std::vector<std::uint64_t> document_begins;
-  std::vector<std::size_t> first_documents;
-
-  /// Reads the headers of all files, or Megatron's indexes.
-  void read(storage_facts where, session_view session, token_type type);
-
-  /// A window's first token within its file. `document` remembers the last document found, because samples
-  /// are often consecutive.
-  [[nodiscard]] std::uint64_t number(const manifest::place& at, std::size_t& document) const noexcept {
-    if (!window.within_documents) return at.sample * window.stride;
-    const std::uint64_t index = at.first + at.sample;
-    if (index < first_windows[document] || index >= first_windows[document + 1])
-      document =
-          static_cast<std::size_t>(std::upper_bound(first_windows.begin(), first_windows.end(), index) -
-                                   first_windows.begin()) -
-          1;
-    return first_tokens[document] + (index - first_windows[document]) * window.stride;
-  }
-  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
-    return begins[at.shard] + number * width;
-  }
-  /// The number of the document of each token of a window, from 0 for the first one.
-  void number_documents(const manifest::place& at, std::int32_t* to) const noexcept;
-  [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
-    return std::endian::native != std::endian::little;
-  }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(shards.fingerprint() ^ row.elements());
-  }
-  [[nodiscard]] std::string describe() const;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/rows/token_files.ipp
-
-namespace penstock::inline v0_1::detail {
-
-// What an llm.c file of tokens of 2 or 4 bytes begins with.
-struct llmc_mark {
-  std::uint32_t magic, version;
-
-  friend bool operator==(const llmc_mark&, const llmc_mark&) = default;
-};
-inline constexpr llmc_mark llmc_narrow{20240520, 1}, llmc_wide{20240801, 7};
-
-PENSTOCK_INLINE std::size_t llmc_width(bytes_view head) noexcept {
-  if (head.size() < 8) return 0;
-  const llmc_mark mark{load_little<std::uint32_t>(head.data()), load_little<std::uint32_t>(head.data() + 4)};
-  return mark == llmc_narrow ? 2 : mark == llmc_wide ? 4 : 0;
-}
-
-// The tokens within a file.
-struct token_range {
-  std::uint64_t begin = 0;  // in bytes
-  std::uint64_t count = 0;  // in tokens
-};
-
-inline constexpr std::size_t llmc_header_bytes = 1024;
-
-// The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
-// Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
-PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, token_type type) {
-  constexpr std::uint32_t eval_magic = 20240522;
-  const bool wide = type.width == 4;
-  const llmc_mark known = wide ? llmc_wide : llmc_narrow;
-  if (head.size() < 4) refuse_tokens({"the file ends within the header of an llm.c file"}, size);
-  const auto number = [head](std::size_t i) { return load_little<std::uint32_t>(head.data() + 4 * i); };
-  const std::uint32_t magic = number(0);
-  if (magic == (wide ? llmc_narrow : llmc_wide).magic)
-    refuse_tokens(
-        {"the llm.c file holds tokens of another width; ask for ", wide ? "std::uint16_t" : "std::uint32_t"},
-        0);
-  if (magic == eval_magic)
-    refuse_tokens({"this is an llm.c file of multiple-choice examples, not one of tokens"}, 0);
-  if (magic != known.magic)
-    throw not_a("an llm.c token file", head,
-                {"it begins with ", magic, " and not with ", known.magic,
-                 "; a file without a header is read by raw_tokens"});
-  if (head.size() < llmc_header_bytes) refuse_tokens({"the file ends within its llm.c header"}, size);
-  if (number(1) != known.version)
-    refuse_tokens({"version ", number(1), " of llm.c's token files is not known, only ", known.version}, 4);
-  const std::uint64_t count = number(2);
-  const std::uint64_t present = size - llmc_header_bytes;
-  if (count * type.width != present)
-    refuse_tokens({"the llm.c header says ", count, " tokens, which are ", count * type.width, " bytes, but ",
-                   present, " follow it; copy the file again if it was cut"},
-                  8);
-  return {llmc_header_bytes, count};
-}
-
-// The tokens of a file without a header, as nanoGPT writes them; `head` is its beginning.
-PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, token_type type) {
-  if (llmc_width(head) != 0)
-    refuse_tokens({"the file begins with the header of an llm.c file, which is not tokens; read it with "
-                   "llmc_tokens"},
-                  0);
-  if (text_of(head).starts_with("MMIDIDX"))
-    refuse_tokens({"this is the index of a Megatron dataset, not its tokens; read both with megatron_tokens"},
-                  0);
-  if (text_of(head).starts_with("\x93NUMPY"))
-    refuse_tokens({"the file begins with the header of an npy file, which is not tokens; write them with "
-                   "numpy's tofile"},
-                  0);
-  // Any bytes are tokens, so that only texts in the place of files are refused.
-  if (const std::string_view known = known_format(head);
-      known.starts_with("a Git LFS") || known.starts_with("an HTML"))
-    throw not_a("a file of tokens", head, {});
-  if (size % type.width != 0)
-    refuse_tokens({"the file has ", size, " bytes, which is not a whole number of ", type.width,
-                   "-byte tokens: it was cut, or its tokens have another width"},
-                  size - size % type.width);
-  return {0, size / type.width};
-}
-
-// The tokens of a chunk of LitData: behind the number of items and the offsets of their begins, and of the
-// end.
-// Source: litdata, streaming/writer.py.
-PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object, std::uint64_t size,
-                                          token_type type) {
-  const auto number = [&](std::uint64_t offset) {
-    if (size < 4 || offset > size - 4) refuse_tokens({"the chunk ends within its table"}, size);
-    std::array<std::byte, 4> four;
-    session.read(object, offset, four);
-    return std::uint64_t{load_little<std::uint32_t>(four.data())};
-  };
-  const std::uint64_t items = number(0), begin = 4 * (items + 2);
-  if (number(4) != begin || number(begin - 4) != size)
-    refuse_tokens({"the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is "
-                   "compressed"},
-                  4);
-  if ((size - begin) % type.width != 0)
-    refuse_tokens({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
-                   type.width, "-byte tokens"},
-                  begin);
-  return {begin, (size - begin) / type.width};
-}
-
-PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
-  return enum_name({"raw", "llmc", "megatron", "litdata"}, format);
-}
-
-PENSTOCK_INLINE std::vector<std::string> megatron_names(std::string_view pattern) {
-  std::vector<std::string> names;
-  for (const std::string& name : file_names(pattern)) {
-    const std::string prefix = megatron_prefix(name);
-    if (name.ends_with(".idx") && !names.empty() && names.back() == name) continue;  // `prefix*` matches both
-    names.push_back(prefix + ".bin");
-    names.push_back(prefix + ".idx");
-  }
-  return names;
-}
-
-PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind)
-    : window(wanted), format(kind) {
-  constexpr std::uint64_t maximum = std::uint64_t{1} << 40;
-  if (window.stride == 0) window.stride = window.length;
-  if (window.length == 0)
-    throw error(errc::argument,
-                {token_format_name(format), "_tokens: windows need a length of at least one token"});
-  if (window.length > maximum || window.targets > maximum)
-    throw error(errc::argument,
-                {token_format_name(format), "_tokens: windows of ", window.length, " + ", window.targets,
-                 " tokens are too long; length and targets go up to 2^40 each"});
-  if (window.within_documents && format != token_format::megatron)
-    throw error(errc::argument, {token_format_name(format),
-                                 "_tokens: these files do not say where documents end, so windows "
-                                 "cannot stay within them; Megatron's index does"});
-  if (window.numbered && format != token_format::megatron)
-    throw error(errc::argument,
-                {token_format_name(format),
-                 "_tokens: these files do not say where documents end, so with_document_ids cannot; where a "
-                 "token ends each, document_rows(tokens, eot) finds them in a batch"});
-  row = extents(window.length + window.targets);
-}
-
-PENSTOCK_INLINE void token_files::number_documents(const manifest::place& at,
-                                                   std::int32_t* to) const noexcept {
-  std::size_t document = 0;
-  const std::uint64_t first = number(at, document);
-  const auto begin = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard]);
-  const auto end = document_begins.begin() + static_cast<std::ptrdiff_t>(first_documents[at.shard + 1]);
-  auto next = std::upper_bound(begin, end, first);
-  std::int32_t id = 0;
-  for (std::uint64_t i = 0; i < row.elements(); ++i) {
-    if (next != end && *next == first + i) {
-      ++next;
-      ++id;
-    }
-    to[i] = id;
-  }
-}
-
-PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
-  const auto& names = where.names;
-  std::unordered_map<std::string, object_id> indexes;  // Megatron's indexes by prefix
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (format == token_format::megatron && names[i].ends_with(".idx"))
-      indexes.emplace(megatron_prefix(names[i]), static_cast<object_id>(i));
-    else
-      objects.push_back(static_cast<object_id>(i));
-  }
-  width = type.width;
-  row_bytes = row.elements() * width;
-  const std::uint64_t span = row.elements();
-  std::vector<manifest::shard> entries;
-  std::uint64_t all = 0, longest = 0;
-  for (const object_id object : objects) {
-    const object_version version = session.version(object);
-    const std::uint64_t before = all;
-    token_range range;
-    std::uint64_t index_hash = 0;
-    if (window.numbered) first_documents.push_back(document_begins.size());
-    if (format == token_format::megatron) {
-      const auto found = indexes.find(megatron_prefix(names[object]));
-      if (found == indexes.end())
-        throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
-            .in_file(names[object]);
-      const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
-      in_file(names[found->second], [&] {
-        const megatron_index index(bytes);
-        range.count = index.read(
-            type,
-            [&](std::uint64_t first, std::uint64_t count) {
-              longest = std::max(longest, count);
-              if (window.numbered && count != 0) document_begins.push_back(first);
-              const std::uint64_t windows = windows_in(count, span, window.stride);
-              if (!window.within_documents || windows == 0) return;
-              first_windows.push_back(all);
-              first_tokens.push_back(first);
-              all += windows;
-            },
-            [](std::uint64_t, std::uint64_t) {});
-        index_hash = index.hash();
-      });
-    }
-    in_file(names[object], [&] {
-      if (format == token_format::litdata) range = parse_litdata(session, object, version.size, type);
-      if (format == token_format::raw || format == token_format::llmc) {
-        const bool raw = format == token_format::raw;
-        const std::uint64_t head = raw ? 64 : llmc_header_bytes;
-        const object_bytes start = session.range(object, 0, std::min(version.size, head));
-        range = raw ? parse_raw(start, version.size, type) : parse_llmc(start, version.size, type);
-      }
-      if (const std::uint64_t bytes = range.count * type.width;
-          format == token_format::megatron && bytes != version.size)
-        refuse_tokens({"the index says ", range.count, " tokens, which are ", bytes,
-                       " bytes, but the file has ", version.size, "; copy both again"},
-                      std::min(bytes, version.size));
-    });
-    if (!window.within_documents) {
-      longest = std::max(longest, range.count);
-      all += windows_in(range.count, span, window.stride);
-    }
-    const std::uint64_t hash = hash_of_file(session, object, version.size);
-    learn_ends(object, hash);
-    const std::uint64_t content = hash ^ index_hash;
-    entries.push_back(
-        {names[object], version.size, all - before, range.count * type.width,
-         penstock::fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
-    versions.push_back(version);
-    begins.push_back(range.begin);
-    tokens += range.count;
-  }
-  if (all == 0)
-    throw error(errc::argument,
-                {token_format_name(format), "_tokens: no ", window.within_documents ? "document" : "file",
-                 " has the ", span, " tokens of a window; the longest has ", longest})
-        .in_file(objects.empty() ? "" : names[objects.front()]);
-  first_windows.push_back(all);
-  if (window.numbered) first_documents.push_back(document_begins.size());
-  shards = manifest(std::move(entries));
-}
-
-PENSTOCK_INLINE std::string token_files::describe() const {
-  return detail::text({token_format_name(format), "_tokens(", versions.size(), " files, ", tokens,
-                       " tokens): ", shards.samples(), " windows of ", window.length, " + ", window.targets,
-                       " tokens, ", window.stride, " apart",
-                       window.within_documents ? ", within documents" : ""});
-}
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -68595,320 +69646,6 @@ struct policy_stage {
 }
 
 }  // namespace penstock::inline v0_1::bad_samples
-
-// ---- penstock/stage/batch.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct two_batches : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
-                  "size you want");
-  }
-};
-struct batch_after_copy : about_expression {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
-                  "batch(n) | pin_and_copy");
-  }
-};
-struct discovered_without_collate : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: batch cannot stack values whose length is known only after decoding; write "
-                  "batch(n, ragged) or batch(n, pad_to_longest)");
-  }
-};
-struct open_sample_in_batch : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
-                  "decode<field<...>> before it");
-  }
-};
-struct not_batchable : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and what arrives here is "
-        "none of them; write map(f) before it. This error names its type, in arrives_here<...>");
-  }
-};
-
-struct eight_lengths : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: batch adds a dimension in front of an array, and this one already has eight, "
-                  "the maximum; give it fewer in a map(f) before batch");
-  }
-};
-struct channels_first_of_other : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: channels_first is for arrays of (height, width, channels), and a field that it applies "
-        "to has another number of dimensions; write collate<\"image\">(channels_first) for the "
-        "field that has them");
-  }
-};
-struct pitched_scalar : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pitched lays out the rows of arrays, and a field that it applies to is a single "
-                  "value; write collate<\"image\">(pitched<64>) for the field that has rows");
-  }
-};
-
-struct padded_scalar : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pad_to_largest pads arrays, and a field that it is given to is a single value; "
-                  "write collate<\"image\">(pad_to_largest) for the field that has images");
-  }
-};
-struct fill_of_other_type : about_element {
-  static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: pad_to_largest_with<value> fills with a value that the numbers of a field "
-                  "cannot hold; write one that they can, as pad_to_largest_with<255> for bytes");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-template <class Policy, class Element>
-inline constexpr bool finds_its_field = true;
-template <class Name, class Policy, class Element>
-inline constexpr bool finds_its_field<field_policy<Name, Policy>, Element> = has_field<Element, Name>;
-
-/// What may follow the size in `batch(size, ...)`.
-template <class T>
-inline constexpr bool is_batch_option = std::is_same_v<T, tail> || is_policy<T>;
-template <class Name, class Policy>
-inline constexpr bool is_batch_option<field_policy<Name, Policy>> = is_policy<Policy>;
-
-template <class... Options>
-inline constexpr bool repeats_an_option =
-    (is_batch_option<Options> && ...) &&
-    ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
-
-/// The size of a whole step, over all ranks.
-[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
-[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
-/// Returns the size, or throws if a batch cannot have it.
-[[nodiscard]] inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
-  if (size == 0)
-    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
-  return size;
-}
-
-template <class... Options>
-constexpr void check_batch_options() {
-  static_assert(
-      (is_batch_option<Options> && ...),
-      "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
-      "ragged, pad_to_longest, pad_to_multiple<n>, pad_to_largest, channels_first or pitched<bytes>, or "
-      "collate<\"name\">(...) for one field");
-  static_assert(
-      !repeats_an_option<Options...>,
-      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, pad_to_largest, "
-      "channels_first and pitched; write collate<\"name\">(...) for fields that differ");
-}
-
-/// What the stages that cut batches share: how fields are collated, and the mistakes in that.
-template <class... Policies>
-struct collating {
-  template <class Name>
-  using policy = typename policy_for<Name, Policies...>::type;
-  /// Whether a policy was chosen for a field, by name or for all.
-  template <class Name>
-  static constexpr bool chosen = is_chosen<Name, Policies...>;
-
-  template <class Context>
-  static consteval auto diagnose() {
-    using element = std::remove_cvref_t<typename Context::element>;
-    using collated = typename batch_behind<collating, typename Context::columns>::type;
-    constexpr bool fields_found = (finds_its_field<Policies, element> && ...);
-    if constexpr (Context::facts.copied)
-      return mistakes::batch_after_copy{};
-    else if constexpr (Context::facts.batched)
-      return mistakes::two_batches{};
-    else if constexpr (any_record<element> && !fields_found)
-      return mistakes::no_such_field{};
-    else if constexpr (!fields_found && is_right<decltype(diagnose_element<collated, element>())>)
-      return mistakes::no_such_field{};
-    else
-      return diagnose_element<collated, element>();
-  }
-
- private:
-  /// Whether a policy was meant for this field, and not for all.
-  template <class Name>
-  static constexpr bool given =
-      std::is_void_v<Name> || !std::is_void_v<typename own_policy<Name, Policies...>::type>;
-  template <class Collated, class Name, class V>
-  static consteval auto diagnose_field() {
-    using how = typename Collated::template policy<Name>;
-    constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
-      return mistakes::open_sample_in_batch{};
-    else if constexpr (shape == shape_class::none)
-      return mistakes::not_batchable{};
-    else if constexpr (shape == shape_class::discovered && stacks<how>)
-      return mistakes::discovered_without_collate{};
-    else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
-      return mistakes::eight_lengths{};
-    else if constexpr (pads_all<how> && value_rank<V> == 0 && given<Name>)
-      return mistakes::padded_scalar{};
-    else if constexpr (shape != shape_class::fixed && !fill_fits<how, typename stored<V>::type>)
-      return mistakes::fill_of_other_type{};
-    else if constexpr (!takes_rank<how>(value_rank<V>) && has_gaps<how>)
-      return mistakes::pitched_scalar{};
-    else if constexpr (!takes_rank<how>(value_rank<V>))
-      return mistakes::channels_first_of_other{};
-    else
-      return mistakes::none{};
-  }
-  template <class Collated, class V>
-  static consteval auto diagnose_element() {
-    return diagnose_field<Collated, void, V>();
-  }
-  template <class Collated, any_record R>
-  static consteval auto diagnose_element() {
-    return diagnose_fields<Collated, R>(std::make_index_sequence<R::size>{});
-  }
-  template <class Collated, class R, std::size_t... Is>
-  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
-    return
-        typename first_mistake<decltype(diagnose_field<Collated, typename R::template field_at<Is>::name_type,
-                                                       std::tuple_element_t<Is, R>>())...>::type{};
-  }
-};
-
-}  // namespace detail
-
-/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
-/// `batch(size, options...)`; `global_batch(size, options...)` gives the size over all ranks.
-///
-/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
-/// policy for all fields (`stack` by default, `pad_to_longest`, `pad_to_multiple<n>`, `pad_to_largest`,
-/// `ragged`, `channels_first`, `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
-///
-/// `channels_first` transposes images of (height, width, channels) on their way to the slot: the column is
-/// dense, of shape (slots, channels, height, width). `pad_to_largest` puts images of unequal sizes in one
-/// block of the largest height and width, and keeps their sizes. Under `pitched<bytes>` each row starts at a
-/// multiple of that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device
-/// with the rest.
-///
-/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
-/// size * world), and a bad sample never pulls a later one forward. Samples are written where they will be
-/// used: stacked fields are not copied after decoding. Keeps all five guarantees. Unequal shapes under
-/// `stack` are `errc::shape` at the position; under `bad_samples`, samples without the most frequent shape
-/// are bad.
-///
-/// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
-/// whether or not it divides G; the ranks' parts differ by at most one sample. Use it for runs that may
-/// resume on another number of ranks. `batch(b)` has the same global steps wherever b * world is the same.
-///
-/// More than G ranks are `errc::argument` when you open the plan; so is, over a source that can only be read
-/// forward, a number of ranks that does not divide G.
-///
-///     auto labels = samples | decode<field<"cls", integer>>;
-///     auto both = samples | decode<field<"txt", text>, field<"cls", integer>> |
-///                 batch(64, collate<"txt">(ragged));
-///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
-template <class... Policies>
-struct batch_stage : detail::collating<Policies...> {
-  using penstock_part = batch_tag;
-  static constexpr std::string_view stage_name = "batch";
-
-  std::uint64_t size = 1;
-  tail at_end = tail::keep;
-  bool global = false;  ///< `size` counts the samples of all ranks together
-
-  /// Samples of a whole global step, over all ranks. Throws if some rank would have none.
-  [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
-    return detail::batch_size_of_all(size, global, ranks);
-  }
-  /// Samples of a rank's whole batch where samples are dealt in turn.
-  [[nodiscard]] std::uint64_t dealt_size(std::uint64_t rank, std::uint64_t ranks) const {
-    return (global_size(ranks) - rank - 1) / ranks + 1;
-  }
-
-  [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
-  void fingerprint(auto& h) const { h.add("batch", at_end); }
-};
-
-namespace detail {
-
-template <class... Policies>
-struct batch_builder {
-  std::uint64_t size;
-  tail at_end = tail::keep;
-  bool global = false;
-
-  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t, global}; }
-  template <class Policy>
-  [[nodiscard]] auto with(Policy) const {
-    return batch_builder<Policies..., Policy>{size, at_end, global};
-  }
-  [[nodiscard]] auto done() const { return batch_stage<Policies...>{{}, size, at_end, global}; }
-};
-
-auto build_batch(auto builder) { return builder.done(); }
-template <class Builder, class Option, class... Rest>
-auto build_batch(Builder builder, Option option, Rest... rest) {
-  return build_batch(builder.with(option), rest...);
-}
-
-}  // namespace detail
-
-template <class... Options>
-[[nodiscard]] auto batch(any_count size, Options... options) {
-  detail::check_batch_options<Options...>();
-  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size.of("batch"), "batch")},
-                             options...);
-}
-
-/// A batch of `size` samples over all ranks, with the options of `batch`.
-template <class... Options>
-[[nodiscard]] auto global_batch(any_count size, Options... options) {
-  detail::check_batch_options<Options...>();
-  const std::uint64_t checked = detail::checked_batch_size(size.of("global_batch"), "global_batch");
-  return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/batch.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
-  if (global && ranks > size) {
-    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                 ranks, "; make it larger or use fewer ranks"})
-        .in_stage("batch");
-  }
-  if (!global && size > 0xffffffffu / ranks) {
-    throw error(errc::argument,
-                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-        .in_stage("batch");
-  }
-  return global ? size : size * ranks;
-}
-
-PENSTOCK_INLINE std::string batch_text(std::uint64_t size, tail at_end, bool global) {
-  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/stage/batch_by.hpp
 

@@ -7,6 +7,7 @@
 #include "support/count_allocations.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
+#include "support/token_bytes.hpp"
 
 #include <penstock/core/destination.hpp>
 #include <penstock/core/document_rows.hpp>
@@ -32,6 +33,8 @@ namespace ps = penstock;
 using codec_test::byte_vector;
 using codec_test::caught;
 using penstock_test::contains;
+using penstock_test::megatron;
+using penstock_test::put;
 
 namespace tokens_test {
 
@@ -44,11 +47,6 @@ static_assert(ps::array_expression<ps::token_source<token, windows, ps::file>::e
 static_assert(ps::shape_class_of<ps::token_source<token, ps::token_window<8>, ps::file>::element> ==
               ps::shape_class::fixed);
 
-/// Numbers as the bytes of a file.
-template <class T>
-void put(byte_vector& bytes, std::uint64_t value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
-}
 template <class T = token>
 byte_vector counting(std::uint64_t first, std::uint64_t count) {
   byte_vector bytes;
@@ -61,29 +59,6 @@ byte_vector llmc(const byte_vector& tokens, std::uint32_t count, std::uint32_t m
   for (const std::uint32_t word : {magic, version, count}) put<std::uint32_t>(bytes, word);
   bytes.resize(1024);
   return codec_test::joined(bytes, tokens);
-}
-/// The index of documents given by the lengths of their sequences.
-byte_vector megatron(const std::vector<std::vector<std::uint32_t>>& documents, unsigned code = 8,
-                     std::size_t width = 2) {
-  byte_vector bytes = codec_test::to_vector(std::string_view("MMIDIDX\0\0", 9)), offsets, bounds;
-  std::uint64_t sequences = 0, at = 0;
-  byte_vector lengths;
-  put<std::uint64_t>(bounds, 0);
-  for (const auto& document : documents) {
-    for (const std::uint32_t length : document) {
-      put<std::uint32_t>(lengths, length);
-      put<std::uint64_t>(offsets, at);
-      at += length * width;
-      ++sequences;
-    }
-    put<std::uint64_t>(bounds, sequences);
-  }
-  put<std::uint64_t>(bytes, 1);
-  put<std::uint8_t>(bytes, code);
-  put<std::uint64_t>(bytes, sequences);
-  put<std::uint64_t>(bytes, documents.size() + 1);
-  for (const byte_vector* part : {&lengths, &offsets, &bounds}) bytes = codec_test::joined(bytes, *part);
-  return bytes;
 }
 void write(const std::filesystem::path& path, const byte_vector& bytes) {
   std::ofstream(path, std::ios::binary)
