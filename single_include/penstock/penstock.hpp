@@ -10042,13 +10042,7 @@ template <class T>
 [[nodiscard]] window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
                                                 std::uint64_t targets = 1);
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/document_rows.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64_t targets) {
+inline void window_documents::check(const extents& windows, std::uint64_t targets) {
   if (windows.rank() != 2 || windows[1] <= targets)
     throw error(errc::argument, {"document_rows: an array of shape ", to_string(windows),
                                  " is not one of windows with ", targets, " targets"});
@@ -10058,13 +10052,12 @@ PENSTOCK_INLINE void window_documents::check(const extents& windows, std::uint64
                 {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
 }
 
-PENSTOCK_INLINE void window_documents::refuse_labels(const extents& shape) const {
+inline void window_documents::refuse_labels(const extents& shape) const {
   throw error(errc::argument, {"document_rows: labels are made of the windows of shape ", to_string(windows_),
                                ", and these tokens have shape ", to_string(shape)});
 }
 
-PENSTOCK_INLINE window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
-                                                  std::uint64_t targets) {
+inline window_documents document_rows_of(const tensor_view<const std::int32_t>& ids, std::uint64_t targets) {
   const std::size_t span = ids.rank() == 2 ? detail::to_size(ids.shape()[1]) : 0;
   return window_documents(ids.shape(), targets, [&](std::size_t row, std::size_t i) {
     const std::int32_t* const at = ids.data() + row * span + i;
@@ -25023,39 +25016,36 @@ class packed_column : public shapeless_column {
   std::size_t room_for_next_ = 0;
 };
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/run/block/packed_column.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes) {
+inline void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes) {
   throw error(errc::argument, {"a batch of ", rows, " rows of ", row_bytes,
                                " bytes is larger than any memory; make batches smaller"})
       .in_stage("batch");
 }
 
-PENSTOCK_INLINE void refuse_sequence(const extents& found) {
+inline void refuse_sequence(const extents& found) {
   throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
                             to_string(found)})
       .in_stage("pack");
 }
 
-PENSTOCK_INLINE void refuse_length(const extents& found, const packed_document& expected,
-                                   const packed_step& rows) {
+inline void refuse_length(const extents& found, const packed_document& expected, const packed_step& rows) {
   if (found.rank() != 1) refuse_sequence(found);
   throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole,
                             " in ", *rows.lengths, "; make the lengths again from these samples"})
       .in_stage("pack");
 }
 
-PENSTOCK_INLINE void refuse_pad(std::int64_t pad, std::size_t bits) {
+inline void refuse_pad(std::int64_t pad, std::size_t bits) {
   throw error(errc::argument,
               {".pad = ", pad, " is no value of tokens of ", bits, " bits; give pack one that they can have"})
       .in_stage("pack");
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/run/block/online_packed_column.hpp
 
@@ -25142,20 +25132,18 @@ class online_packed_column : public shapeless_column {
   bool in_rows_ = false;
 };
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/run/block/online_packed_column.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void refuse_lengths(std::uint64_t one, std::uint64_t other) {
+inline void refuse_lengths(std::uint64_t one, std::uint64_t other) {
   throw error(errc::shape,
               {"pack puts the fields of a sample into the same places of a row, and this one has ", one,
                " values in one field and ", other, " in another; give them equal lengths"})
       .in_stage("pack");
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/run/block/column_set.hpp
 
@@ -47060,9 +47048,9 @@ PENSTOCK_INLINE std::vector<double> normal_weights(std::vector<double> weights) 
 
 // The next dataset: that which lacks most of its share after `before` samples. `lacking` are those to look
 // at.
-PENSTOCK_INLINE std::size_t most_behind(const std::vector<double>& weights,
-                                        const std::vector<std::uint64_t>& taken,
-                                        const std::vector<std::size_t>& lacking, std::uint64_t before) {
+PENSTOCK_INLINE std::size_t furthest_behind(const std::vector<double>& weights,
+                                            const std::vector<std::uint64_t>& taken,
+                                            const std::vector<std::size_t>& lacking, std::uint64_t before) {
   const double so_far = std::max(static_cast<double>(before), 1.0);
   std::size_t found = lacking.front();
   double most = std::numeric_limits<double>::lowest();
@@ -47129,7 +47117,7 @@ PENSTOCK_INLINE megatron_blend_order::megatron_blend_order(const order_input& in
   table made;
   made.reserve(detail::to_size(samples));
   for (std::uint64_t before = 0; before < samples; ++before) {
-    const std::size_t i = detail::most_behind(weights, taken, lacking, before);
+    const std::size_t i = detail::furthest_behind(weights, taken, lacking, before);
     if (firsts[i] + taken[i] == firsts[i + 1])
       detail::refuse_blend({"the blend takes more samples of dataset ", i, " than the ", taken[i],
                             " it has; make it with as many as megatron_blend_samples says"});
@@ -52979,7 +52967,7 @@ class mask_tokens_operation {
       const auto marks = detail::sequence_numbers("mask_tokens", finished_words);
       if (marks.size() != all.size()) [[unlikely]]
         detail::refuse_words(Words::value, marks.size(), all.size());
-      // By arithmetic and without a branch, because a processor cannot foresee where words begin.
+      // By arithmetic and without a branch, because a processor cannot predict where words begin.
       unsigned chosen = 0, first = 1;
       mask_chosen<T>(choices, fates, tokens, labels, [&](std::size_t i, std::uint64_t half) {
         const unsigned begins = first | (begins_word(marks[i], marks[i - 1 + first]) ? 1u : 0u);
@@ -53012,7 +53000,7 @@ class mask_tokens_operation {
 
   /// Masks the tokens for which `chosen(i, half)` is true; half a random word chooses, and another word says
   /// what becomes of the chosen. They are found first, some hundreds at a time, because a processor cannot
-  /// foresee which they are.
+  /// predict which they are.
   template <class T, class Chosen>
   void mask_chosen(const detail::numbered_words& choices, const detail::numbered_words& fates,
                    std::span<T> tokens, std::span<Label> labels, Chosen&& chosen) const {
@@ -79769,10 +79757,10 @@ PENSTOCK_INLINE std::vector<std::string> stage(const far_storage& far, const std
 /// rare words with subword units", ACL 2016; on bytes as in GPT-2 (Radford and others 2019).
 namespace penstock::inline v0_1::detail {
 
-/// No token. Tokens have ids below `most_tokens`.
+/// No token. Tokens have ids below `max_tokens`.
 inline constexpr std::uint32_t no_token = 0xffffffffu;
 /// More than any vocabulary has, so that an id in a damaged file does not ask for gigabytes.
-inline constexpr std::uint32_t most_tokens = 1u << 22;
+inline constexpr std::uint32_t max_tokens = 1u << 22;
 
 /// The bytes of tokens, by id. Ids may have gaps.
 class token_texts {

@@ -196,8 +196,8 @@ class bpe_as {
     made.steps.emplace_back().pattern = detail::token_pattern(pattern);
     std::vector<detail::added_token> added;
     for (const special_token& one : special) {
-      if (one.text.empty() || one.id >= detail::most_tokens)
-        throw error(errc::argument, {"a special token needs a text and an id below ", detail::most_tokens});
+      if (one.text.empty() || one.id >= detail::max_tokens)
+        throw error(errc::argument, {"a special token needs a text and an id below ", detail::max_tokens});
       added.push_back({one.text, one.id, true});
       detail::tokenizer_json::name_token(made.model, added.back());
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/packed_rows.hpp>
 #include <penstock/core/tensor.hpp>
@@ -109,8 +108,27 @@ template <class T>
 [[nodiscard]] window_documents document_rows_of(const tensor_view<const std::int32_t>& ids,
                                                 std::uint64_t targets = 1);
 
-}  // namespace penstock::inline v0_1
+inline void window_documents::check(const extents& windows, std::uint64_t targets) {
+  if (windows.rank() != 2 || windows[1] <= targets)
+    throw error(errc::argument, {"document_rows: an array of shape ", to_string(windows),
+                                 " is not one of windows with ", targets, " targets"});
+  constexpr std::uint64_t most = 0x7fffffff;  // offsets are of 32 bits
+  if (windows[1] > most || windows[0] > most / windows[1])
+    throw error(errc::argument,
+                {"document_rows: windows of shape ", to_string(windows), " have more places than 2^31 - 1"});
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/core/document_rows.ipp>
-#endif
+inline void window_documents::refuse_labels(const extents& shape) const {
+  throw error(errc::argument, {"document_rows: labels are made of the windows of shape ", to_string(windows_),
+                               ", and these tokens have shape ", to_string(shape)});
+}
+
+inline window_documents document_rows_of(const tensor_view<const std::int32_t>& ids, std::uint64_t targets) {
+  const std::size_t span = ids.rank() == 2 ? detail::to_size(ids.shape()[1]) : 0;
+  return window_documents(ids.shape(), targets, [&](std::size_t row, std::size_t i) {
+    const std::int32_t* const at = ids.data() + row * span + i;
+    return i + 1 != span && at[0] != at[1];
+  });
+}
+
+}  // namespace penstock::inline v0_1

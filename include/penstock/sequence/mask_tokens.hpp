@@ -117,7 +117,7 @@ class mask_tokens_operation {
       const auto marks = detail::sequence_numbers("mask_tokens", finished_words);
       if (marks.size() != all.size()) [[unlikely]]
         detail::refuse_words(Words::value, marks.size(), all.size());
-      // By arithmetic and without a branch, because a processor cannot foresee where words begin.
+      // By arithmetic and without a branch, because a processor cannot predict where words begin.
       unsigned chosen = 0, first = 1;
       mask_chosen<T>(choices, fates, tokens, labels, [&](std::size_t i, std::uint64_t half) {
         const unsigned begins = first | (begins_word(marks[i], marks[i - 1 + first]) ? 1u : 0u);
@@ -150,7 +150,7 @@ class mask_tokens_operation {
 
   /// Masks the tokens for which `chosen(i, half)` is true; half a random word chooses, and another word says
   /// what becomes of the chosen. They are found first, some hundreds at a time, because a processor cannot
-  /// foresee which they are.
+  /// predict which they are.
   template <class T, class Chosen>
   void mask_chosen(const detail::numbered_words& choices, const detail::numbered_words& fates,
                    std::span<T> tokens, std::span<Label> labels, Chosen&& chosen) const {

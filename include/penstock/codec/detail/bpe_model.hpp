@@ -15,10 +15,10 @@
 /// rare words with subword units", ACL 2016; on bytes as in GPT-2 (Radford and others 2019).
 namespace penstock::inline v0_1::detail {
 
-/// No token. Tokens have ids below `most_tokens`.
+/// No token. Tokens have ids below `max_tokens`.
 inline constexpr std::uint32_t no_token = 0xffffffffu;
 /// More than any vocabulary has, so that an id in a damaged file does not ask for gigabytes.
-inline constexpr std::uint32_t most_tokens = 1u << 22;
+inline constexpr std::uint32_t max_tokens = 1u << 22;
 
 /// The bytes of tokens, by id. Ids may have gaps.
 class token_texts {

@@ -130,7 +130,7 @@ struct bpe_tokenizer {
 /// Words that a worker has seen, with their tokens: a table where a word has one place.
 class word_cache {
  public:
-  static constexpr std::size_t most_bytes = 24, most_words = std::size_t{1} << 24;
+  static constexpr std::size_t max_bytes = 24, max_words = std::size_t{1} << 24;
 
   struct word {
     std::uint64_t text[3];
@@ -145,12 +145,12 @@ class word_cache {
   static_assert(sizeof(entry) == 64, "penstock: an entry of the cache of words must be a cache line");
 
   void open(std::size_t words) {
-    const std::size_t count = std::bit_ceil(std::min(std::max<std::size_t>(words, 1), most_words));
+    const std::size_t count = std::bit_ceil(std::min(std::max<std::size_t>(words, 1), max_words));
     shift_ = 64 - static_cast<unsigned>(std::countr_zero(count));
     memory_.resize_for_overwrite(count * sizeof(entry));
     std::memset(memory_.data(), 0, memory_.size());
   }
-  /// A word of at most `most_bytes`; `end` is that of the text around it.
+  /// A word of at most `max_bytes`; `end` is that of the text around it.
   [[nodiscard, gnu::always_inline]] static word key(std::string_view text, const char* end) noexcept {
     word made{{0, 0, 0}, static_cast<std::uint32_t>(text.size())};
     if (text.size() <= 8 && end - text.data() >= 8) {
@@ -296,7 +296,7 @@ class bpe_worker {
 
   /// Appends the tokens of a word; `end` is that of the text around it.
   void encode_word(std::string_view word, const char* end) {
-    if (word.size() > word_cache::most_bytes || cached_words_ == 0) {
+    if (word.size() > word_cache::max_bytes || cached_words_ == 0) {
       end_ += tokenizer_->model.encode(word, text_, end_, long_word_);
       return;
     }

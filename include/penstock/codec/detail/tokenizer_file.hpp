@@ -161,8 +161,8 @@ class tokenizer_json {
     return value;
   }
   [[nodiscard]] static std::uint32_t id(const json_value& value, std::string_view place) {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= most_tokens)
-      refuse_tokenizer(place, text({"is not an id, a whole number below ", most_tokens}));
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= max_tokens)
+      refuse_tokenizer(place, text({"is not an id, a whole number below ", max_tokens}));
     return value.get<std::uint32_t>();
   }
 
@@ -341,9 +341,9 @@ class tokenizer_json {
     const json_value all = json{.limit = 512_MiB, .depth = 4}.decode(vocabulary, none);
     if (!all.is_object()) throw error(errc::format, "the vocabulary is not an object of ids by token");
     for (const auto& [token, id] : all.items()) {
-      if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= most_tokens)
+      if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= max_tokens)
         throw error(errc::format, {"the id of the token ", quoted(bytes_of(token), 40),
-                                   " is not a whole number below ", most_tokens});
+                                   " is not a whole number below ", max_tokens});
       maker.token(token, id.get<std::uint32_t>());
     }
   });
@@ -392,7 +392,7 @@ class tokenizer_json {
 
 /// Reads the ranks of tiktoken: lines of a token in base64 and its rank, which is its id.
 [[nodiscard]] inline bpe_model read_tiktoken(std::string_view text) {
-  constexpr std::uint64_t most_work = std::uint64_t{1} << 32;
+  constexpr std::uint64_t max_work = std::uint64_t{1} << 32;
   bpe_model made;
   std::string bytes;
   std::uint64_t offset = 0, work = 0;
@@ -406,18 +406,17 @@ class tokenizer_json {
       std::uint64_t rank = 0;
       const std::string_view digits = line.substr(std::min(space + 1, line.size()));
       for (const char digit : digits)
-        rank = digit < '0' || digit > '9' || rank >= most_tokens
-                   ? most_tokens
+        rank = digit < '0' || digit > '9' || rank >= max_tokens
+                   ? max_tokens
                    : 10 * rank + static_cast<std::uint64_t>(digit - '0');
-      if (!from_base64(line.substr(0, space), bytes) || bytes.empty() || digits.empty() ||
-          rank >= most_tokens)
+      if (!from_base64(line.substr(0, space), bytes) || bytes.empty() || digits.empty() || rank >= max_tokens)
         refuse("a line of ranks is not a token in base64 and its rank; is this a file of tiktoken?");
       const auto id = static_cast<std::uint32_t>(rank);
       if (made.texts.has(id)) refuse("a rank is there twice");
       made.texts.set(id, bytes);
       if (made.ids.put(id, made.texts) != no_token) refuse("a token is there twice");
       work += bytes.size() * bytes.size();
-      if (work > most_work) throw error(errc::limit, "the tokens are too long").at_offset(offset);
+      if (work > max_work) throw error(errc::limit, "the tokens are too long").at_offset(offset);
     }
     offset += std::min(end + 1, text.size());
     text.remove_prefix(std::min(end + 1, text.size()));

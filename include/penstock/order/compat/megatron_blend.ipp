@@ -29,9 +29,9 @@ PENSTOCK_INLINE std::vector<double> normal_weights(std::vector<double> weights) 
 
 // The next dataset: that which lacks most of its share after `before` samples. `lacking` are those to look
 // at.
-PENSTOCK_INLINE std::size_t most_behind(const std::vector<double>& weights,
-                                        const std::vector<std::uint64_t>& taken,
-                                        const std::vector<std::size_t>& lacking, std::uint64_t before) {
+PENSTOCK_INLINE std::size_t furthest_behind(const std::vector<double>& weights,
+                                            const std::vector<std::uint64_t>& taken,
+                                            const std::vector<std::size_t>& lacking, std::uint64_t before) {
   const double so_far = std::max(static_cast<double>(before), 1.0);
   std::size_t found = lacking.front();
   double most = std::numeric_limits<double>::lowest();
@@ -98,7 +98,7 @@ PENSTOCK_INLINE megatron_blend_order::megatron_blend_order(const order_input& in
   table made;
   made.reserve(detail::to_size(samples));
   for (std::uint64_t before = 0; before < samples; ++before) {
-    const std::size_t i = detail::most_behind(weights, taken, lacking, before);
+    const std::size_t i = detail::furthest_behind(weights, taken, lacking, before);
     if (firsts[i] + taken[i] == firsts[i + 1])
       detail::refuse_blend({"the blend takes more samples of dataset ", i, " than the ", taken[i],
                             " it has; make it with as many as megatron_blend_samples says"});

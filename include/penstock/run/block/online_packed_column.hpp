@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/order/step_cut.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/packed_column.hpp>
@@ -91,8 +92,15 @@ class online_packed_column : public shapeless_column {
   bool in_rows_ = false;
 };
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/run/block/online_packed_column.ipp>
-#endif
+inline void refuse_lengths(std::uint64_t one, std::uint64_t other) {
+  throw error(errc::shape,
+              {"pack puts the fields of a sample into the same places of a row, and this one has ", one,
+               " values in one field and ", other, " in another; give them equal lengths"})
+      .in_stage("pack");
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

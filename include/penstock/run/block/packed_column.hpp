@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/packed_rows.hpp>
 #include <penstock/order/step_cut.hpp>
 #include <penstock/run/block/column.hpp>
@@ -157,8 +158,33 @@ class packed_column : public shapeless_column {
   std::size_t room_for_next_ = 0;
 };
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/run/block/packed_column.ipp>
-#endif
+inline void refuse_rows_of_batch(std::size_t rows, std::size_t row_bytes) {
+  throw error(errc::argument, {"a batch of ", rows, " rows of ", row_bytes,
+                               " bytes is larger than any memory; make batches smaller"})
+      .in_stage("batch");
+}
+
+inline void refuse_sequence(const extents& found) {
+  throw error(errc::shape, {"pack puts sequences of one dimension into rows, and this value has the shape ",
+                            to_string(found)})
+      .in_stage("pack");
+}
+
+inline void refuse_length(const extents& found, const packed_document& expected, const packed_step& rows) {
+  if (found.rank() != 1) refuse_sequence(found);
+  throw error(errc::state, {"the sample has ", found[0], " tokens, and its length is ", expected.whole,
+                            " in ", *rows.lengths, "; make the lengths again from these samples"})
+      .in_stage("pack");
+}
+
+inline void refuse_pad(std::int64_t pad, std::size_t bits) {
+  throw error(errc::argument,
+              {".pad = ", pad, " is no value of tokens of ", bits, " bits; give pack one that they can have"})
+      .in_stage("pack");
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
