@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace numpy_random_state_test {
+
 namespace ps = penstock;
 
 TEST_CASE("base/numpy_random_state: shuffles as numpy does") {
@@ -46,3 +48,5 @@ TEST_CASE("base/numpy_random_state: draws what the standard library's twister dr
     CHECK(draw.next64() == (high << 32 | same()));
   }
 }
+
+}  // namespace numpy_random_state_test

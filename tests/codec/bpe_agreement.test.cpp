@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+namespace bpe_agreement_test {
+
 namespace ps = penstock;
 
 TEST_CASE("codec/bpe_agreement: tokenizers and tiktoken, large vocabularies, every character") {
@@ -34,3 +36,5 @@ TEST_CASE("codec/bpe_agreement: tokenizers and tiktoken, large vocabularies, eve
   }
   CHECK(cases == 21);
 }
+
+}  // namespace bpe_agreement_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+namespace tokenizer_options_test {
+
 namespace ps = penstock;
 using penstock_test::contains;
 
@@ -29,3 +31,5 @@ TEST_CASE("codec/tokenizer_options: text for a tokenizer is UTF-8, in place unle
 
 static_assert(ps::detail::token_number<std::uint16_t> && ps::detail::token_number<std::int64_t>);
 static_assert(!ps::detail::token_number<std::uint8_t> && !ps::detail::token_number<float>);
+
+}  // namespace tokenizer_options_test

@@ -7,6 +7,8 @@
 
 #include <numeric>
 
+namespace packed_rows_test {
+
 using namespace penstock;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("offsets that 32 bits cannot count are refused") {
   CHECK(packed_rows(documents.data(), documents.size(), 3, std::size_t{1} << 29).cu_seqlens_padded().back() ==
         3 * (1 << 29));
 }
+
+}  // namespace packed_rows_test

@@ -4,6 +4,8 @@
 
 #include "support/catch.hpp"
 
+namespace token_value_test {
+
 namespace ps = penstock;
 
 TEST_CASE("core/token_value: whole numbers are tokens, characters and real numbers are not") {
@@ -15,3 +17,5 @@ TEST_CASE("core/token_value: whole numbers are tokens, characters and real numbe
   STATIC_REQUIRE(!ps::token_value<float>);
   STATIC_REQUIRE(!ps::token_value<const std::int32_t>);
 }
+
+}  // namespace token_value_test

@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
 
+namespace equal_work_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -200,3 +202,5 @@ TEST_CASE("order/equal_work: the work of documents") {
   const ps::work_weights w;
   CHECK(w.of(4096) > ps::work_weights::plus(w.of(2048), w.of(2048)));
 }
+
+}  // namespace equal_work_test

@@ -14,6 +14,8 @@
 #include <tuple>
 #include <vector>
 
+namespace packed_cut_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -221,3 +223,5 @@ TEST_CASE("a sample of more pieces than a window may have is refused") {
   const ps::packed_cut cut(ps::make_order_chain({p.samples}), length, p.facts, {.samples = p.samples});
   CHECK_THROWS_WITH(cut.bind(0).check(), Catch::Contains("too many to split into rows of 4"));
 }
+
+}  // namespace packed_cut_test

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace packing_test {
+
 namespace ps = penstock;
 
 TEST_CASE("the options of pack have names") {
@@ -19,3 +21,5 @@ TEST_CASE("a step has so many rows of each rank, or of all") {
   CHECK(ps::row_batches{.size = 8}.of_all(3) == 24);
   CHECK(ps::row_batches{.size = 8, .global = true}.of_all(3) == 8);
 }
+
+}  // namespace packing_test

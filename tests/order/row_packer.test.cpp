@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
 
+namespace row_packer_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -265,3 +267,5 @@ TEST_CASE("order/row_packer: impossible limits and samples are refused") {
     CHECK(packed(packer, {4}) == rows{{0}});
   }
 }
+
+}  // namespace row_packer_test

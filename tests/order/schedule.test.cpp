@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace schedule_test {
+
 namespace ps = penstock;
 
 TEST_CASE("a schedule is a number, or a function of where a run stands") {
@@ -18,3 +20,5 @@ TEST_CASE("a schedule is a number, or a function of where a run stands") {
   const ps::schedule copy = grows;
   CHECK(copy({1, 2}) == 1002);
 }
+
+}  // namespace schedule_test

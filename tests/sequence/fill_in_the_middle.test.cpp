@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <map>
 
+namespace fill_in_the_middle_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -212,3 +214,5 @@ TEST_CASE("sequence/fill_in_the_middle: what is wrong with options and tokens is
   CHECK_THROWS_WITH(short_tokens(std::vector<std::uint16_t>{1}),
                     Contains(".document_end = 70000 does not fit into tokens of 16 bits"));
 }
+
+}  // namespace fill_in_the_middle_test

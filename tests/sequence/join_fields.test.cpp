@@ -13,6 +13,8 @@
 
 #include <memory>
 
+namespace join_fields_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -173,3 +175,5 @@ TEST_CASE("sequence/join_fields: what is wrong with parts and tokens is said") {
   CHECK_THROWS_WITH(ends(sample(ps::tensor_view<const std::int16_t>(numbers.data(), ps::extents(6)))),
                     Catch::Contains(".end_token = 70000 does not fit into tokens of 16 bits"));
 }
+
+}  // namespace join_fields_test

@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <string_view>
 
+namespace join_turns_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -85,3 +87,5 @@ TEST_CASE("sequence/join_turns: after a function that threw, the next conversati
   CHECK(tokens_of(ps::get<"tokens">(joins(5))) == token_list{5});
   CHECK(tokens_of(ps::get<"loss_mask">(joins(5))) == token_list{1});
 }
+
+}  // namespace join_turns_test

@@ -7,6 +7,8 @@
 
 #include <array>
 
+namespace joined_sequence_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -49,3 +51,5 @@ TEST_CASE("sequence/joined_sequence: a mask of runs, some of them empty, to plac
   const mask none(std::array<mask::run, 5>{}, memory);
   CHECK(tokens_of(none).empty());
 }
+
+}  // namespace joined_sequence_test

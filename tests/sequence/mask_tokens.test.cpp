@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+namespace mask_tokens_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -276,3 +278,5 @@ TEST_CASE("sequence/mask_tokens: what is wrong with options and tokens is said")
   CHECK_THROWS_WITH(labels(std::vector<std::uint32_t>{4'294'967'196}),  // -100 in 32 bits
                     Contains(".label = 4294967196 does not fit into tokens of 32 bits"));
 }
+
+}  // namespace mask_tokens_test

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <map>
 
+namespace span_corruption_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -207,3 +209,5 @@ TEST_CASE("sequence/span_corruption: what is wrong with options and tokens is sa
   CHECK_THROWS_WITH(corrupts(std::vector<std::uint8_t>(10, 7)),
                     Contains(".sentinel = 32099 does not fit into tokens of 8 bits"));
 }
+
+}  // namespace span_corruption_test

@@ -10,6 +10,8 @@
 #include <array>
 #include <string>
 
+namespace token_sequence_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -69,3 +71,5 @@ TEST_CASE("sequence/token_sequence: memory grows by halves") {
   CHECK(ps::detail::token_room<std::int64_t>(memory, 75).size() == 75);
   CHECK(memory.data() == at);
 }
+
+}  // namespace token_sequence_test

@@ -8,6 +8,8 @@
 #include "support/codec_test.hpp"
 #include "support/megatron_files.hpp"
 
+namespace megatron_gpt_options_test {
+
 namespace ps = penstock;
 
 TEST_CASE("source/megatron_gpt_options: what is not said is what Megatron's own options default to") {
@@ -27,3 +29,5 @@ TEST_CASE("source/megatron_gpt_options: what is not said is what Megatron's own 
   const auto part = ps::megatron_gpt<std::uint16_t>(memory, ps::token_window<16>{}, {.split = "1,1"});
   CHECK(part.size() < source.size());
 }
+
+}  // namespace megatron_gpt_options_test

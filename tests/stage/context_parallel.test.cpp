@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/packed_texts.hpp"
 
+namespace context_parallel_test {
+
 namespace ps = penstock;
 using namespace packed_texts;
 
@@ -74,3 +76,5 @@ TEST_CASE("slices are what a kernel cuts from the offsets of whole rows") {
     CHECK(step == whole.size());
   }
 }
+
+}  // namespace context_parallel_test

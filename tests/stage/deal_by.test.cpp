@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+namespace deal_by_test {
+
 namespace ps = penstock;
 using namespace packed_texts;
 
@@ -48,3 +50,5 @@ TEST_CASE("deal_by gives ranks equal work, and every rank rows to the end") {
   std::sort(expected.begin(), expected.end());
   CHECK(rows == expected);
 }
+
+}  // namespace deal_by_test

@@ -19,6 +19,8 @@
 #include <map>
 #include <set>
 
+namespace pack_test {
+
 namespace ps = penstock;
 using namespace packed_texts;
 
@@ -360,3 +362,5 @@ TEST_CASE("samples without names, and samples in rows by their cost alone") {
   }
   CHECK(found.size() == 200);
 }
+
+}  // namespace pack_test

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace pack_attention_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -75,3 +77,5 @@ TEST_CASE("changing one document changes no output of another") {
   }
   CHECK(without > 14);  // attention over whole rows mixes documents
 }
+
+}  // namespace pack_attention_test

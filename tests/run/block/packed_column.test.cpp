@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+namespace packed_column_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -123,3 +125,5 @@ TEST_CASE("rows of more bytes than 64 bits count are refused") {
   column.place(rows);
   CHECK_THROWS_WITH(column.begin(0), Catch::Contains("larger than any memory"));
 }
+
+}  // namespace packed_column_test
