@@ -22,6 +22,8 @@ inline constexpr auto label_of = [](const auto& value) {
 const auto label = penstock::derive(source, "label", label_of, "derived");
 const std::vector<std::int64_t> labels(samples_in_shards, 3);
 const std::vector<double> importance(samples_in_shards, 0.5);
+const std::vector<std::uint32_t> lengths{100, 4000, 90};
+const std::vector<std::uint64_t> costs{100, 4000, 90, 70};
 
 const auto web = penstock::from({1, 2, 3}), books = penstock::from({4, 5, 6});
 const std::uint64_t n = 1'000;

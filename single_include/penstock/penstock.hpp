@@ -31196,7 +31196,7 @@ namespace penstock::inline v0_1 {
 /// for its matrices and 2 d n^2 for attention, so 12 d to 1: the default is d = 4,096. {0, 1} is attention
 /// alone.
 ///
-///     work_weights{.linear = 12 * 2048}.of(512)   // of a model of width 2,048
+///     const std::uint64_t work = work_weights{.linear = 12 * 2048}.of(512);  // of a model of width 2,048
 struct work_weights {
   std::uint64_t linear = 12 * 4096, quadratic = 1;
 
@@ -31234,7 +31234,7 @@ struct work_weights {
 ///
 ///     equal_work work;
 ///     work.deal(costs, world_size);
-///     for (const std::uint32_t row : work.rows(rank)) take(row);
+///     for (const std::uint32_t row : work.rows(rank)) load(row);
 class equal_work {
  public:
   /// Deals rows of these costs. What was dealt before is gone.
@@ -32511,9 +32511,10 @@ struct packed_window {
 /// Packs one window after another: their samples, cut or split where they are too long, into rows by a
 /// `row_packer`, and the rows into the order in which they come. Keeps its memory. Threads: one at a time.
 ///
-///     window_packer packer(options);
+///     const std::vector<std::uint64_t> sizes{100, 4000, 90};
+///     window_packer packer(pack_options{.align = 8});
 ///     packed_window rows;
-///     if (packer.pack(lengths, 4096) == lengths.size()) packer.write(rows, lengths, row_order_key(seed, 0, 0));
+///     if (packer.pack(sizes, 4096) == sizes.size()) packer.write(rows, sizes, row_order_key(7, 0, 0));
 class window_packer {
  public:
   explicit window_packer(const pack_options& options) : options_(options) {}

@@ -15,7 +15,7 @@ namespace penstock::inline v0_1 {
 /// for its matrices and 2 d n^2 for attention, so 12 d to 1: the default is d = 4,096. {0, 1} is attention
 /// alone.
 ///
-///     work_weights{.linear = 12 * 2048}.of(512)   // of a model of width 2,048
+///     const std::uint64_t work = work_weights{.linear = 12 * 2048}.of(512);  // of a model of width 2,048
 struct work_weights {
   std::uint64_t linear = 12 * 4096, quadratic = 1;
 
@@ -53,7 +53,7 @@ struct work_weights {
 ///
 ///     equal_work work;
 ///     work.deal(costs, world_size);
-///     for (const std::uint32_t row : work.rows(rank)) take(row);
+///     for (const std::uint32_t row : work.rows(rank)) load(row);
 class equal_work {
  public:
   /// Deals rows of these costs. What was dealt before is gone.

@@ -58,9 +58,10 @@ struct packed_window {
 /// Packs one window after another: their samples, cut or split where they are too long, into rows by a
 /// `row_packer`, and the rows into the order in which they come. Keeps its memory. Threads: one at a time.
 ///
-///     window_packer packer(options);
+///     const std::vector<std::uint64_t> sizes{100, 4000, 90};
+///     window_packer packer(pack_options{.align = 8});
 ///     packed_window rows;
-///     if (packer.pack(lengths, 4096) == lengths.size()) packer.write(rows, lengths, row_order_key(seed, 0, 0));
+///     if (packer.pack(sizes, 4096) == sizes.size()) packer.write(rows, sizes, row_order_key(7, 0, 0));
 class window_packer {
  public:
   explicit window_packer(const pack_options& options) : options_(options) {}
