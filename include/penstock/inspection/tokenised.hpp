@@ -170,7 +170,9 @@ template <token_value T, fixed_string... Field, class Source, class... Stages>
   static_assert((detail::derivable_stage<Stages> && ...),
                 "penstock: tokenised needs the samples as the source has them; leave out orders, filters, "
                 "batch and everything after it, and put them behind what it returns");
-  static_assert(detail::are_tokens<typename detail::document_values<element, name_of<Field>...>::type>(),
+  constexpr bool has_tokens =
+      detail::are_tokens<typename detail::document_values<element, name_of<Field>...>::type>();
+  static_assert(has_tokens,
                 "penstock: tokenised writes sequences of whole numbers; decode<bpe>(tokenizer) makes them of "
                 "text, and of records name the field: tokenised<T, \"txt\">(...)");
   if (name.empty())
@@ -190,7 +192,8 @@ template <token_value T, fixed_string... Field, class Source, class... Stages>
     if (!detail::find_documents(lengths, wanted, chosen).file) {
       const auto reader = connect_source(p.source(), projection::none());
       detail::token_parts parts(wanted, options.part_tokens);
-      if (parts.documents() != lengths.samples) detail::tokenise_rest<T, Field...>(p, reader, parts);
+      if constexpr (has_tokens)  // one error is enough
+        if (parts.documents() != lengths.samples) detail::tokenise_rest<T, Field...>(p, reader, parts);
       detail::write_documents(wanted, lengths.path, parts);
     }
     detail::remove_token_parts(start);
