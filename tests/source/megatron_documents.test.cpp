@@ -83,9 +83,6 @@ auto all_of(const Source& source) {
   return all;
 }
 
-}  // namespace documents_test
-
-using namespace documents_test;
 
 TEST_CASE("source/megatron_documents: each document, of one sequence, several or none") {
   const auto source = ps::megatron_documents<token>(made({{3, 2}, {}, {1}, {0}, {4, 0, 1}}, 10));
@@ -239,3 +236,5 @@ TEST_CASE("source/megatron_documents: damaged files are errors with file and off
   CHECK_THAT(caught([&] { static_cast<void>(ps::megatron_documents<token>(alone)); }).line,
              contains("no .idx"));
 }
+
+}  // namespace documents_test
