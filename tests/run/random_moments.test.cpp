@@ -505,8 +505,8 @@ TEST_CASE(
     ps::ring ring(size, grains, draw.chance(0.5) ? 0 : 50);
     std::vector<std::vector<std::uint64_t>> blocks(
         size, std::vector<std::uint64_t>(static_cast<std::size_t>(grains + 1)));
+    const std::uint64_t seed = draw.below(1u << 30);  // outlives the threads
     std::vector<std::jthread> threads;
-    const std::uint64_t seed = draw.below(1u << 30);
     for (std::uint64_t i = 1 + draw.below(5); i != 0; --i)
       threads.emplace_back([&] {
         paced work{blocks, seed};
