@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Packed rows of documents in memory, as `pack` gives them.
-//   40e  samples per second of one pass over an epoch: its order, the lengths, and packing
+//   40h  samples per second of one pass over an epoch: its order, the lengths, and packing
 //   43   rows of 4,096 tokens, against bare copies of the same documents, one behind the other
 
 #include "support/harness.hpp"
@@ -82,7 +82,7 @@ void measure_copies(const bench::options& o, const bench::row& r, bool shuffled,
 }
 
 void measure_pass(const bench::options& o) {
-  if (!o.wants("40e")) return;
+  if (!o.wants("40h")) return;
   const std::uint64_t count = o.quick ? 500'000 : 4'000'000;
   std::vector<std::uint32_t> lengths;
   for (std::uint64_t i = 0; i < count; ++i)
@@ -102,7 +102,7 @@ void measure_pass(const bench::options& o) {
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
       best = std::max(best, static_cast<double>(count) / took.count() / 1e6);
     }
-    std::printf("40e  %s: %.1f million samples/s in a pass over an epoch (bar: 5)\n",
+    std::printf("40h  %s: %.1f million samples/s in a pass over an epoch (bar: 5)\n",
                 shuffled ? "shuffled" : "in order", best);
   }
 }
