@@ -72,7 +72,7 @@ int train(arguments given) {
   const auto lengths = ps::derive(
       conversations, "tokens",
       [](const auto& sample) { return std::uint64_t{ps::get<"tokens">(sample).size()}; }, folder.string());
-  const auto loader = conversations | ps::shuffle(ps::seed(7)) | ps::shard(ps::world::from_environment()) |
+  const auto loader = conversations | ps::shuffle(ps::seed(7)) |
                       ps::bucket_by(lengths, given.number("buckets", 8),
                                     {.max_tokens = given.number("tokens", 1024)}, ps::pad_to_longest) |
                       ps::workers(given.number("workers", 1, max_workers));

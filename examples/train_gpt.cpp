@@ -39,10 +39,9 @@ int train(arguments given) {
   // How many tokens each document has: computed once, and kept beside the checkpoint.
   const auto lengths = ps::derive(
       texts, "tokens", [](const auto& tokens) { return std::uint64_t{tokens.size()}; }, folder.string());
-  const auto loader = texts | ps::shuffle(ps::seed(7)) | ps::shard(ps::world::from_environment()) |
-                      ps::pack(lengths, length, {.overlong = ps::overlong::split}) |
-                      ps::batch(given.number("rows", 4)) |
-                      ps::workers(given.number("workers", 1, max_workers));
+  const auto loader =
+      texts | ps::shuffle(ps::seed(7)) | ps::pack(lengths, length, {.overlong = ps::overlong::split}) |
+      ps::batch(given.number("rows", 4)) | ps::workers(given.number("workers", 1, max_workers));
 
   tiny_transformer model(tokenizer.vocab_size(), given.number("width", 16), length);
   const auto rate = static_cast<float>(given.share("rate", 0.5));

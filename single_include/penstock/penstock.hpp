@@ -23927,8 +23927,7 @@ class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
   /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
-  /// `multiple`:
-  /// of what the length of `padded` values is one.
+  /// `multiple`: the length of `padded` values is a multiple of it.
   flexible_values(auto& session, memory_account& account, collation how, std::size_t element_bytes,
                   std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false,
                   std::size_t multiple = 1)
@@ -31616,7 +31615,6 @@ class row_packer {
   /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
   void pack(std::span<const std::uint32_t> lengths);
 
-  [[nodiscard]] const row_limits& limits() const noexcept { return limits_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
   [[nodiscard]] std::span<const std::uint32_t> items(std::size_t r) const noexcept {
@@ -73252,8 +73250,7 @@ template <fixed_string... Names, class Capacity>
       is_number,
       "penstock: pack without lengths packs samples as they come, into rows whose length is a number; write "
       "pack<\"tokens\">(4096), or give it lengths, pack<\"tokens\">(length, capacity), whose capacity may "
-      "also be "
-      "a function of position");
+      "also be a function of position");
   std::uint64_t rows_of = 1;
   if constexpr (is_number) rows_of = any_count(capacity).of("pack");
   return online_pack_stage<name_of<Names>...>{{}, rows_of, options};

@@ -83,7 +83,6 @@ auto all_of(const Source& source) {
   return all;
 }
 
-
 TEST_CASE("source/megatron_documents: each document, of one sequence, several or none") {
   const auto source = ps::megatron_documents<token>(made({{3, 2}, {}, {1}, {0}, {4, 0, 1}}, 10));
   const std::vector<std::vector<token>> expected{{10, 11, 12, 13, 14}, {}, {15}, {}, {16, 17, 18, 19, 20}};

@@ -85,6 +85,21 @@ TEST_CASE("rows are the same on any number of ranks and workers") {
   }
 }
 
+TEST_CASE("rows do not change with the limits of a run that works") {
+  const auto plan = texts(900) | ps::shuffle(ps::seed(5)) |
+                    ps::pack<"tokens">(&length_of, 64, {.window = 70}) | ps::batch(4) | ps::workers(3);
+  const std::vector<seen> expected = see_epoch(plan);
+  ps::rng moves(3, 0, 0);
+  std::vector<seen> found;
+  auto run = plan.open();
+  for (auto&& b : run.epoch(0)) {
+    found.push_back(see(b));
+    run.adjust({.workers = 1 + static_cast<std::int64_t>(moves.below(3)),
+                .depth = 1 + static_cast<std::int64_t>(moves.below(4))});
+  }
+  CHECK(found == expected);
+}
+
 TEST_CASE("a run of packed rows resumes, on other numbers of ranks too") {
   const auto base = texts(900) | ps::shuffle(ps::seed(5));
   const auto packed = ps::pack<"tokens">(&length_of, 64, {.window = 70});

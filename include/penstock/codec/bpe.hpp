@@ -93,7 +93,7 @@ class bpe_as {
     const std::string text = detail::tokenizer_file_text(path);
     return detail::in_file(path, [&] { return from_str(text, options); });
   }
-  /// The same of the file's contents.
+  /// Reads the contents of such a file.
   [[nodiscard]] static bpe_as from_str(std::string_view json, const bpe_options& options = {}) {
     return {detail::tokenizer_json::read(json, options.add_special_tokens), options};
   }

@@ -52,7 +52,6 @@ class row_packer {
   /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
   void pack(std::span<const std::uint32_t> lengths);
 
-  [[nodiscard]] const row_limits& limits() const noexcept { return limits_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
   [[nodiscard]] std::span<const std::uint32_t> items(std::size_t r) const noexcept {

@@ -165,8 +165,7 @@ template <fixed_string... Names, class Capacity>
       is_number,
       "penstock: pack without lengths packs samples as they come, into rows whose length is a number; write "
       "pack<\"tokens\">(4096), or give it lengths, pack<\"tokens\">(length, capacity), whose capacity may "
-      "also be "
-      "a function of position");
+      "also be a function of position");
   std::uint64_t rows_of = 1;
   if constexpr (is_number) rows_of = any_count(capacity).of("pack");
   return online_pack_stage<name_of<Names>...>{{}, rows_of, options};

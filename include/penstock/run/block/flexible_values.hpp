@@ -37,8 +37,7 @@ class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
   /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
-  /// `multiple`:
-  /// of what the length of `padded` values is one.
+  /// `multiple`: the length of `padded` values is a multiple of it.
   flexible_values(auto& session, memory_account& account, collation how, std::size_t element_bytes,
                   std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false,
                   std::size_t multiple = 1)
