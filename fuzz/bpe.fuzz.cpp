@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!text.empty())
         must(model.encode(text, text, tokens.data(), memory) <= text.size(), "a token has at least a byte");
     } else {
-      const std::size_t first = in.number() << 8, second = in.number();
+      const std::size_t first = std::size_t{in.number()} << 8, second = in.number();
       const std::string vocabulary(ps::text_of(in.take(first | second)));
       static_cast<void>(
           ps::detail::read_vocabulary(vocabulary, "vocab.json", ps::text_of(in.rest()), "merges.txt"));
