@@ -76,15 +76,15 @@ TEST_CASE("order/bucket_cut: tokens are padded, rounded up, and grow with the sq
   CHECK(plain.tokens(0) == 0);
   CHECK(plain.tokens(1) == 8);
   CHECK(plain.tokens(8) == 8);
-  CHECK(plain.room(8) == 21);
-  CHECK(plain.room(24) == 12);
-  CHECK(plain.room(101) == 0);
-  CHECK(plain.room(0) == 21);
+  CHECK(plain.room(8, 100) == 21);
+  CHECK(plain.room(24, 100) == 12);
+  CHECK(plain.room(101, 100) == 0);
+  CHECK(plain.room(0, 100) == 21);
   const ps::detail::bucket_limits square{{.max_tokens = 100, .quadratic = 20}, 1, 1};
   CHECK(square.tokens(30) == 75);
   CHECK(square.tokens(~std::uint64_t{0}) == ~std::uint64_t{0});
   CHECK(square.tokens(std::uint64_t{1} << 32) == ~std::uint64_t{0});
-  CHECK(square.room(~std::uint64_t{0}) == 0);
+  CHECK(square.room(~std::uint64_t{0}, 100) == 0);
 }
 
 TEST_CASE("order/bucket_cut: ranks share a pass over an epoch; with limits over all of them, any worlds do") {

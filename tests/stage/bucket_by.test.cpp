@@ -617,6 +617,45 @@ TEST_CASE("stage/bucket_by: works with the stages that work after batch, and whi
   CHECK(got(plan | ps::map_batch(twice) | ps::prefetch(3)) == expected);
 }
 
+TEST_CASE("limits of a curriculum grow by the step") {
+  const auto length = [](std::uint64_t i) { return 1 + i % 30; };
+  const auto grows = [](ps::position at) { return 40 + 4 * at.index; };
+  for (const std::uint64_t window : {std::uint64_t{1}, std::uint64_t{8}}) {
+    const auto loader = ps::generated(3000,
+                                      [=](std::uint64_t i) {
+                                        return std::vector<std::int32_t>(ps::detail::to_size(length(i)), 1);
+                                      }) |
+                        ps::shuffle(ps::seed(1)) |
+                        ps::bucket_by(length, 5, {.max_tokens = grows, .window = window}, ps::pad_to_longest);
+    std::size_t samples = 0, fullest = 0, step = 0;
+    for (auto&& b : loader.epoch(0)) {
+      const std::size_t tokens = b.values().values().size();
+      CHECK(tokens <= grows({0, step + window - 1}));
+      // A step is as full as its own limit allows.
+      fullest = std::max(fullest, tokens);
+      samples += b.size();
+      ++step;
+    }
+    CHECK(samples == 3000);
+    CHECK(fullest > grows({0, step / 2}));
+  }
+  // A sample that no batch would have held in the beginning.
+  const auto late = [](std::uint64_t i) { return i < 100 ? 10u : 100u; };
+  const auto later = [](ps::position at) { return at.index < 10 ? 100u : 200u; };
+  std::size_t samples = 0;
+  for (auto&& b : (ps::generated(110, [](std::uint64_t) { return 1; }) |
+                   ps::bucket_by(late, {150}, {.max_tokens = later, .window = 1}))
+                      .epoch(0))
+    samples += b.size();
+  CHECK(samples == 110);
+  const auto shrinks = [](ps::position at) { return at.index < 5 ? 100u : 50u; };
+  CHECK_THROWS_WITH(
+      (ps::generated(110, [](std::uint64_t) { return 1; }) |
+       ps::bucket_by(late, {150}, {.max_tokens = shrinks, .window = 1}))
+          .open(),
+      Catch::Contains("sample 100 counts as 100 tokens, but a batch of bucket_by holds 50 at most"));
+}
+
 TEST_CASE("limits of a curriculum are those of an epoch") {
   const auto length = [](std::uint64_t i) { return 1 + i % 30; };
   const auto grows = [](ps::position at) { return at.epoch == 0 ? 60u : 600u; };

@@ -16,7 +16,8 @@ namespace penstock::inline v0_1 {
 /// What a batch of `bucket_by` holds at most; give one of the first two, or both.
 struct bucket_options {
   /// Tokens with padding: the number of samples times the longest. 0: no limit. A function of `position` is
-  /// asked once for each epoch.
+  /// asked once for each step, when the step gets its first sample, with the number of steps that are full by
+  /// then. Their random order moves a step by less than `window` from there.
   schedule max_tokens = 0;
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
@@ -37,13 +38,13 @@ struct bucket_limits {
   std::uint64_t multiple = 1;  ///< lengths are rounded up to one of it
   std::uint64_t ranks = 1;     ///< among which a step is divided evenly; 1 if the limits are over all of them
 
-  /// Those of an epoch, which do not change.
-  [[nodiscard]] bucket_limits in(std::uint64_t epoch) const;
+  /// What `max_tokens` is at a step.
+  [[nodiscard]] std::uint64_t max_tokens(position step) const;
 
   /// What a sample of this length counts as, the most there is if that is absurd.
   [[nodiscard]] std::uint64_t tokens(std::uint64_t length) const noexcept;
   /// How many samples a step has if the longest counts as so many tokens; 0: not one.
-  [[nodiscard]] std::uint64_t room(std::uint64_t tokens) const noexcept;
+  [[nodiscard]] std::uint64_t room(std::uint64_t tokens, std::uint64_t max_tokens) const noexcept;
   /// Throws if such a cut is impossible.
   void check(std::uint64_t positions) const;
 };
@@ -59,6 +60,7 @@ struct bucket_steps {
   std::vector<bucket_step> steps;     // those that are full, then the others; one more at the end
   std::uint64_t full = 0;
   std::optional<costly_sample> too_long;  // there is one step, which cannot be made
+  std::uint64_t max_tokens = 0;           // and for how many it is too long
   std::exception_ptr failure;             // the same; thrown by the length of a sample
 
   [[nodiscard]] bool fails() const noexcept { return too_long || failure; }
@@ -67,29 +69,35 @@ struct bucket_steps {
 /// Fills one step for each bucket at a time, in the order of the epoch.
 class bucket_filler {
  public:
-  bucket_filler(const bucket_limits& limits, std::uint64_t positions, std::uint64_t buckets);
+  bucket_filler(const bucket_limits& limits, std::uint64_t epoch, std::uint64_t positions,
+                std::uint64_t buckets);
 
   /// The bucket of each position, to be written before it is added.
   [[nodiscard]] std::uint8_t* buckets() noexcept { return made_.buckets.data(); }
   /// Adds the positions from `first` on, which have these lengths. Returns how many were added: all, or those
-  /// before one that is too long for any step.
+  /// before one that is too long for a step of `max_tokens()`.
   [[nodiscard]] std::size_t add(std::uint64_t first, const std::uint64_t* lengths, std::size_t count);
+  /// What the last step that was begun holds.
+  [[nodiscard]] std::uint64_t max_tokens() const noexcept { return last_limit_; }
   /// The full steps in an order of this key, and then those that are not full, by bucket.
   [[nodiscard]] bucket_steps done(std::uint64_t key);
 
  private:
   struct open_step {
-    std::uint64_t first = 0, count = 0, longest = 0, room = 0;  // `longest` and `room`: of the tokens
+    std::uint64_t first = 0, count = 0, max_tokens = 0;
+    std::uint64_t longest = 0, room = 0;  // in tokens, and how many samples of that many
   };
   void close(open_step& step);
 
   bucket_limits limits_;
+  std::uint64_t epoch_, last_limit_ = 0;
   std::vector<open_step> open_;
   bucket_steps made_;
 };
 
 /// An epoch that has no step but one that cannot be made.
-[[nodiscard]] bucket_steps no_bucket_steps(std::optional<costly_sample> too_long, std::exception_ptr failure);
+[[nodiscard]] bucket_steps no_bucket_steps(const costly_sample& too_long, std::uint64_t max_tokens);
+[[nodiscard]] bucket_steps no_bucket_steps(std::exception_ptr failure);
 /// The key of the order of an epoch's steps.
 [[nodiscard]] constexpr std::uint64_t bucket_key(std::uint64_t seed, std::uint64_t epoch) noexcept {
   constexpr std::uint64_t stream = 0x6275'636b'6574'7300;  // "buckets"
@@ -107,14 +115,9 @@ class bucket_filler {
 /// leaves them out. A step's positions are found by looking through the buckets from its first one on.
 class bucketed_steps {
  public:
-  bucketed_steps(std::shared_ptr<const detail::bucket_steps> made, const detail::bucket_limits& limits,
-                 bool global, std::uint64_t world, std::uint64_t rank, tail policy)
-      : made_(std::move(made)),
-        limits_(limits),
-        global_(global),
-        world_(world),
-        rank_(rank),
-        policy_(policy) {}
+  bucketed_steps(std::shared_ptr<const detail::bucket_steps> made, bool global, std::uint64_t world,
+                 std::uint64_t rank, tail policy)
+      : made_(std::move(made)), global_(global), world_(world), rank_(rank), policy_(policy) {}
 
   [[nodiscard]] std::uint64_t steps() const noexcept {
     return policy_ == tail::drop && !made_->fails() ? made_->full : made_->steps.size() - 1;
@@ -151,7 +154,6 @@ class bucketed_steps {
   [[noreturn, gnu::cold]] void refuse() const;
 
   std::shared_ptr<const detail::bucket_steps> made_;
-  detail::bucket_limits limits_;
   bool global_;
   std::uint64_t world_, rank_;
   tail policy_;
@@ -185,11 +187,7 @@ class bucket_cut {
 
   /// Throws `pass_stopped` if `stop` becomes true while it passes over the epoch.
   [[nodiscard]] bucketed_steps bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
-    return {tables_.get({epoch, limits_.ranks}, [&] { return filled(epoch, stop); }),
-            limits_.in(epoch),
-            global_,
-            world_,
-            rank_,
+    return {tables_.get({epoch, limits_.ranks}, [&] { return filled(epoch, stop); }), global_, world_, rank_,
             policy_};
   }
   [[nodiscard]] bucket_cut on(std::uint64_t world, std::uint64_t rank) const {
@@ -205,10 +203,11 @@ class bucket_cut {
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
     double sum = 0, seen = 0;
     typename Orders::binding bound;
-    const detail::bucket_limits limits = limits_.in(0);
+    const std::uint64_t max_tokens = limits_.max_tokens({0, 0});
     for (std::uint64_t i = 0; i < n && seen < looks; i += each) {
       orders_.rebind(bound, 0, i, i + 1);
-      const std::uint64_t room = limits.room(limits.tokens(keys_.length(key_of(bound(i).index, {0, i}))));
+      const std::uint64_t tokens = limits_.tokens(keys_.length(key_of(bound(i).index, {0, i})));
+      const std::uint64_t room = limits_.room(tokens, max_tokens);
       sum += static_cast<double>(std::min(n, room)) / static_cast<double>(limits_.ranks);
       seen += 1;
     }
@@ -236,14 +235,14 @@ class bucket_cut {
     } catch (const pass_stopped&) {
       throw;
     } catch (...) {  // the run reports it in the first step
-      return detail::no_bucket_steps(std::nullopt, std::current_exception());
+      return detail::no_bucket_steps(std::current_exception());
     }
   }
   [[nodiscard]] detail::bucket_steps filled(std::uint64_t epoch, const auto& table,
                                             const std::atomic<bool>* stop) const {
     constexpr std::uint64_t piece = 1024;
     const std::uint64_t n = orders_.size();
-    detail::bucket_filler steps(limits_.in(epoch), n, table.buckets());
+    detail::bucket_filler steps(limits_, epoch, n, table.buckets());
     typename Orders::binding bound;
     std::uint64_t lengths[piece];
     for (std::uint64_t first = 0; first < n; first += piece) {
@@ -258,8 +257,8 @@ class bucket_cut {
       const std::uint64_t added = steps.add(first, lengths, detail::to_size(end - first));
       if (added == end - first) continue;
       const position at{epoch, first + added};
-      return detail::no_bucket_steps(
-          detail::costly_sample{at, bound(at.index).index, limits_.tokens(lengths[added])}, nullptr);
+      return detail::no_bucket_steps({at, bound(at.index).index, limits_.tokens(lengths[added])},
+                                     steps.max_tokens());
     }
     return steps.done(detail::bucket_key(seed_, epoch));
   }

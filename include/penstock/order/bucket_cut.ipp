@@ -20,20 +20,20 @@ PENSTOCK_INLINE std::uint64_t bucket_limits::tokens(std::uint64_t length) const 
   return length >> 32 != 0 ? absurd : length + length * length / given.quadratic;
 }
 
-PENSTOCK_INLINE std::uint64_t bucket_limits::room(std::uint64_t tokens) const noexcept {
+PENSTOCK_INLINE std::uint64_t bucket_limits::room(std::uint64_t tokens,
+                                                  std::uint64_t max_tokens) const noexcept {
   std::uint64_t each = 0xffffffffu;
   if (given.max_samples != 0) each = std::min(each, given.max_samples);
-  const std::uint64_t max_tokens = given.max_tokens.fixed();
   if (max_tokens != 0 && tokens != 0) each = std::min(each, max_tokens / tokens);
   return each * ranks;
 }
 
-PENSTOCK_INLINE bucket_limits bucket_limits::in(std::uint64_t epoch) const {
-  if (!given.max_tokens.changes()) return *this;
-  bucket_limits made = *this;
-  made.given.max_tokens = given.max_tokens({epoch, 0});
-  made.check(0);
-  return made;
+PENSTOCK_INLINE std::uint64_t bucket_limits::max_tokens(position step) const {
+  if (!given.max_tokens.changes()) return given.max_tokens.fixed();
+  bucket_limits now = *this;
+  now.given.max_tokens = given.max_tokens(step);
+  now.check(0);
+  return now.given.max_tokens.fixed();
 }
 
 PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
@@ -51,9 +51,9 @@ PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
             " positions; write repeat(n) or take(n) before it"});
 }
 
-PENSTOCK_INLINE bucket_filler::bucket_filler(const bucket_limits& limits, std::uint64_t positions,
-                                             std::uint64_t buckets)
-    : limits_(limits), open_(detail::to_size(buckets)) {
+PENSTOCK_INLINE bucket_filler::bucket_filler(const bucket_limits& limits, std::uint64_t epoch,
+                                             std::uint64_t positions, std::uint64_t buckets)
+    : limits_(limits), epoch_(epoch), open_(detail::to_size(buckets)) {
   try {
     made_.buckets.resize(detail::to_size(positions));
   } catch (const std::exception&) {  // too many bytes, or too many for a vector
@@ -69,9 +69,13 @@ PENSTOCK_INLINE std::size_t bucket_filler::add(std::uint64_t first, const std::u
     open_step& step = open_[buckets[i]];
     const std::uint64_t tokens = limits_.tokens(lengths[i]);
     if (step.count == 0 || tokens > step.longest) {
-      const std::uint64_t room = limits_.room(tokens);
-      if (room == 0) return i;
-      if (step.count >= room) close(step);
+      std::uint64_t room = step.count == 0 ? 0 : limits_.room(tokens, step.max_tokens);
+      if (step.count >= room) {
+        if (step.count != 0) close(step);
+        step.max_tokens = last_limit_ = limits_.max_tokens({epoch_, made_.steps.size()});
+        room = limits_.room(tokens, step.max_tokens);
+        if (room == 0) return i;
+      }
       step.longest = tokens;
       step.room = room;
     }
@@ -108,11 +112,15 @@ PENSTOCK_INLINE bucket_steps bucket_filler::done(std::uint64_t key) {
   return std::move(made_);
 }
 
-PENSTOCK_INLINE bucket_steps no_bucket_steps(std::optional<costly_sample> too_long,
-                                             std::exception_ptr failure) {
+PENSTOCK_INLINE bucket_steps no_bucket_steps(const costly_sample& too_long, std::uint64_t max_tokens) {
+  bucket_steps made = no_bucket_steps(nullptr);
+  made.too_long = too_long;
+  made.max_tokens = max_tokens;
+  return made;
+}
+PENSTOCK_INLINE bucket_steps no_bucket_steps(std::exception_ptr failure) {
   bucket_steps made;
   made.steps.resize(2);
-  made.too_long = too_long;
   made.failure = std::move(failure);
   return made;
 }
@@ -140,9 +148,9 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument, {"sample ", found.sample, " counts as ", found.cost,
-                               " tokens, but a batch of bucket_by holds ", limits_.given.max_tokens.fixed(),
-                               " at most; raise max_tokens, or leave the sample out with subset"})
+  throw error(errc::argument,
+              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
+               made_->max_tokens, " at most; raise max_tokens, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }

@@ -155,7 +155,7 @@ struct bucket_rule {
       if (number != 0) words += detail::text({", ", name, " ", number});
     };
     limit("max_tokens", options.max_tokens.fixed());
-    if (options.max_tokens.changes()) words += ", max_tokens by epoch";
+    if (options.max_tokens.changes()) words += ", max_tokens by step";
     limit("max_samples", options.max_samples);
     limit("quadratic", options.quadratic);
     limit("padding to multiples of", multiple == 1 ? 0 : multiple);
