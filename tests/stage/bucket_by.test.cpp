@@ -184,28 +184,29 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
     };
     const bool global = random.below(2) == 0;
     const std::uint64_t n = p.samples * (p.repeated ? 2 : 1);
+    const auto with_plan = [&](std::uint64_t rank, std::uint64_t world, const auto& use) {
+      const auto with = [&](const auto& source) {
+        const ps::bucket_edges by =
+            p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
+        const auto share =
+            source | ps::shuffle(ps::seed(salt)) | ps::shard(rank, world) | ps::workers(0) | ps::allow_empty;
+        if (global)
+          use(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
+        else
+          use(share | ps::bucket_by(length_of, by, p.limits, p.at_end));
+      };
+      if (p.repeated)
+        with(ps::generated(p.samples, same) | ps::repeat(2));
+      else
+        with(ps::generated(p.samples, same));
+    };
     const auto each_rank = [&](std::uint64_t world, const ps::state* from) {
       std::vector<batches> all;
-      for (std::uint64_t rank = 0; rank < world; ++rank) {
-        const auto collect = [&](const auto& plan) {
-          const auto ready = plan | ps::workers(0) | ps::allow_empty;
-          auto run = from == nullptr ? ready.open() : ready.open(*from);
+      for (std::uint64_t rank = 0; rank < world; ++rank)
+        with_plan(rank, world, [&](const auto& plan) {
+          auto run = from == nullptr ? plan.open() : plan.open(*from);
           all.push_back(rest_of(run, 1));
-        };
-        const auto with = [&](const auto& source) {
-          const ps::bucket_edges by =
-              p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
-          const auto share = source | ps::shuffle(ps::seed(salt)) | ps::shard(rank, world);
-          if (global)
-            collect(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
-          else
-            collect(share | ps::bucket_by(length_of, by, p.limits, p.at_end));
-        };
-        if (p.repeated)
-          with(ps::generated(p.samples, same) | ps::repeat(2));
-        else
-          with(ps::generated(p.samples, same));
-      }
+        });
       return all;
     };
     INFO("plan " << i << ", " << n << " samples on " << p.world << " ranks");
@@ -249,21 +250,9 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
 
     const std::uint64_t stop = 1 + random.below(steps - 1);
     ps::state where;
-    const auto stop_there = [&](const auto& plan) {
-      where = ps::state_from_string(to_string(state_after(plan | ps::allow_empty | ps::workers(0), stop, 1)));
-    };
-    const auto stopped = [&](const auto& source) {
-      const ps::bucket_edges by = p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
-      const auto share = source | ps::shuffle(ps::seed(salt)) | ps::shard(random.below(p.world), p.world);
-      if (global)
-        stop_there(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
-      else
-        stop_there(share | ps::bucket_by(length_of, by, p.limits, p.at_end));
-    };
-    if (p.repeated)
-      stopped(ps::generated(p.samples, same) | ps::repeat(2));
-    else
-      stopped(ps::generated(p.samples, same));
+    with_plan(random.below(p.world), p.world, [&](const auto& plan) {
+      where = ps::state_from_string(to_string(state_after(plan, stop, 1)));
+    });
     REQUIRE(where.step == stop);
     const std::vector<batches> again = each_rank(p.world, &where);
     for (std::size_t r = 0; r < ranks.size(); ++r)
