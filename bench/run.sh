@@ -116,6 +116,12 @@ if "$peers/bin/python" -c 'import torch, datasets' 2> /dev/null || pip_install d
 else
   echo "run.sh: datasets cannot be installed; row 26q goes without it" >&2
 fi
+# The peer of row 42, which needs PyTorch too.
+if "$peers/bin/python" -c 'import torch, numpy, lhotse' 2> /dev/null || pip_install torch numpy lhotse; then
+  export BENCH_LHOTSE_PYTHON=$peers/bin/python
+else
+  echo "run.sh: Lhotse cannot be installed; rows 42a to 42c are left out" >&2
+fi
 # The peers of row 44.
 export BENCH_TOKENISE_SCRIPT=$root/bench/sequences/tokenise_rate.py
 if "$peers/bin/python" -c 'import tokenizers, tiktoken' 2> /dev/null || pip_install tokenizers tiktoken; then

@@ -78,7 +78,7 @@ int train(arguments given) {
                       ps::workers(given.number("workers", 1, max_workers));
 
   tiny_transformer model(tokenizer.vocab_size(), given.number("width", 16), longest);
-  const auto rate = static_cast<float>(given.share("rate", 0.5));
+  const auto rate = static_cast<float>(given.share("rate", tiny_transformer::usual_rate));
   given.done();
   const checkpoint_file checkpoint(folder / "checkpoint");
   const auto saved = checkpoint.load(model);

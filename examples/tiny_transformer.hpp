@@ -5,27 +5,24 @@
 // gradients out. Attention is causal and stays within a document, by the same numbers that a FlashAttention
 // kernel is given. Plain loops in a fixed order, so that equal batches give equal losses, bit for bit.
 
+#include "token_batch.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <istream>
 #include <ostream>
-#include <span>
 #include <vector>
 
 class tiny_transformer {
  public:
-  /// What a batch of tokens needs; `starts` are the places where documents begin, and the end (cu_seqlens).
-  struct batch {
-    std::span<const std::uint32_t> tokens;
-    std::span<const std::int64_t> labels;  // negative: not to be learned
-    std::span<const std::int32_t> starts, positions;
-  };
+  using batch = token_batch;
+  static constexpr double usual_rate = 0.5;
 
-  tiny_transformer(std::size_t words, std::size_t width, std::size_t longest) : width_(width) {
+  tiny_transformer(std::size_t vocabulary, std::size_t width, std::size_t longest) : width_(width) {
     const std::size_t square = width * width;
-    for (const std::size_t size : {words * width, longest * width, square, square, square, square})
+    for (const std::size_t size : {vocabulary * width, longest * width, square, square, square, square})
       parts_.push_back({std::vector<float>(size), std::vector<float>(size)});
     std::uint64_t seed = 1;  // any small numbers
     for (auto& [weights, gradient] : parts_)

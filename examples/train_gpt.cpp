@@ -6,7 +6,11 @@
 
 #include "arguments.hpp"
 #include "checkpoint_file.hpp"
+#ifdef TRAIN_WITH_LIBTORCH
+#include "tiny_transformer_libtorch.hpp"
+#else
 #include "tiny_transformer.hpp"
+#endif
 
 #include <penstock/penstock.hpp>
 
@@ -44,7 +48,7 @@ int train(arguments given) {
       ps::batch(given.number("rows", 4)) | ps::workers(given.number("workers", 1, max_workers));
 
   tiny_transformer model(tokenizer.vocab_size(), given.number("width", 16), length);
-  const auto rate = static_cast<float>(given.share("rate", 0.5));
+  const auto rate = static_cast<float>(given.share("rate", tiny_transformer::usual_rate));
   given.done();
   const checkpoint_file checkpoint(folder / "checkpoint");
   const auto saved = checkpoint.load(model);

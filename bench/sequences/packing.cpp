@@ -7,6 +7,7 @@
 // $BENCH_SEQUENCES_SCRIPTS with $BENCH_SEQUENCES_PYTHON. $BENCH_SEQUENCES_LENGTHS names a file of real
 // lengths, made by lengths.py.
 
+#include "sequences/peers.hpp"
 #include "support/harness.hpp"
 
 #include <penstock/order/equal_work.hpp>
@@ -20,7 +21,9 @@ namespace ps = penstock;
 
 namespace {
 
-using lengths = std::vector<std::uint32_t>;
+using bench::lengths, bench::lines, bench::lines_of, bench::number, bench::quoted, bench::setting,
+    bench::written;
+
 constexpr std::size_t seeds = 20, window = 10'000;
 constexpr std::uint32_t uniform_capacity = 512, real_capacity = 2048;
 
@@ -35,15 +38,6 @@ lengths uniform_lengths() {
   return made;
 }
 
-std::filesystem::path written(const bench::options& o, const char* name, const lengths& numbers) {
-  const std::filesystem::path path = o.dir / name;
-  std::ofstream out(path, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(numbers.data()),
-            static_cast<std::streamsize>(numbers.size() * sizeof(std::uint32_t)));
-  if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
-  return path;
-}
-
 lengths read_lengths(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream all;
@@ -54,27 +48,6 @@ lengths read_lengths(const std::string& path) {
   if (made.empty()) throw std::runtime_error("there are no lengths in " + path);
   return made;
 }
-
-std::string setting(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-/// What a peer prints: a line of two numbers for each window or step.
-using lines = std::vector<std::pair<double, double>>;
-
-/// Empty if there is no such peer, or it fails.
-lines lines_of(const std::string& command) {
-  lines all;
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return all;
-  double a = 0, b = 0;
-  while (std::fscanf(pipe, "%lf %lf", &a, &b) == 2) all.emplace_back(a, b);
-  if (::pclose(pipe) != 0) all.clear();
-  return all;
-}
-
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 lines seqpacker(const std::filesystem::path& file, std::uint32_t capacity, std::size_t each, int takes) {
   const std::string program = setting("BENCH_SEQPACKER");
@@ -124,11 +97,6 @@ packed pack(const lengths& of, std::uint32_t capacity, std::size_t each) {
   return made;
 }
 
-std::string number(double value, const char* format = "%.3g") {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 std::string range(const std::vector<double>& values) {
   return number(bench::quantile(values, 0.5)) + " % (" + number(bench::quantile(values, 0)) + " to " +
          number(bench::quantile(values, 1)) + ")";

@@ -20,8 +20,10 @@
 #include <ATen/DLConvertor.h>
 #include <torch/nn.h>
 
+#include "../../examples/tiny_transformer_libtorch.hpp"
 #include "support/catch.hpp"
 #include "support/collect.hpp"
+#include "support/packed_attention.hpp"
 
 #include <array>
 #include <complex>
@@ -216,6 +218,10 @@ TEST_CASE("integration/libtorch: libtorch's own converters agree, in both direct
   const auto plan = ps::from(ps::from_dlpack<float>(at::toDLPack(made))) | ps::batch(4);
   const auto values = values_of(plan);
   CHECK(torch::tensor(values).reshape({4, 3}).equal(made));
+}
+
+TEST_CASE("integration/libtorch: documents of a row, of which one's change changes no output of another") {
+  packed_attention::check_attention<tiny_transformer>();
 }
 
 TEST_CASE("integration/libtorch: a batch without values") {

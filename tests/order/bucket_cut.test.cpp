@@ -6,6 +6,7 @@
 #include <penstock/order/order_chain.hpp>
 #include <penstock/order/shuffle.hpp>
 
+#include "support/bucket_rules.hpp"
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
@@ -17,20 +18,13 @@
 namespace bucket_cut_test {
 
 namespace ps = penstock;
+using namespace bucket_rules;
 using penstock_test::contains;
 using penstock_test::error_of;
 
 namespace {
 
 using numbers = std::vector<std::uint64_t>;
-
-const auto by_seven = [](std::uint64_t i) -> std::uint64_t { return 1 + i % 7; };
-
-template <bool Global = false, class Length>
-auto rule_of(const Length& length, const ps::bucket_options& limits, const ps::bucket_edges& edges = {2, 4}) {
-  using keys = ps::detail::length_keys<Length>;
-  return ps::bucket_rule<keys, Global>{keys({length}, edges), limits};
-}
 
 }  // namespace
 

@@ -30,6 +30,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 #include "support/count_allocations.hpp"
+#include "support/cut_batches.hpp"
 #include "support/engine_test.hpp"
 #include "support/resume_test.hpp"
 #include "support/temp_dir.hpp"
@@ -44,21 +45,15 @@
 #include <utility>
 #include <vector>
 
+namespace batch_by_test {
+
 namespace ps = penstock;
+using namespace cut_batches;
 using penstock_test::contains;
 using penstock_test::error_of;
 using penstock_test::first_ints;
 
 namespace {
-
-using numbers = std::vector<std::uint64_t>;
-using batches = std::vector<numbers>;
-
-const auto same = [](std::uint64_t i) { return i; };
-/// Lengths from 1 to 40, distributed as in texts: many short ones.
-const auto length = [](std::uint64_t i) -> std::uint64_t {
-  return 1 + ps::mix64(i) % 8 * (ps::mix64(i) >> 60) / 3;
-};
 
 /// The batches of an epoch, computed the slow way from its samples in order.
 batches cut_slowly(const numbers& samples, std::uint64_t limit) {
@@ -72,28 +67,6 @@ batches cut_slowly(const numbers& samples, std::uint64_t limit) {
     all.back().push_back(sample);
     sum += length(sample);
   }
-  return all;
-}
-
-/// The samples a rank gets of an epoch, batch by batch.
-template <class Plan>
-batches got(const Plan& plan, std::uint64_t epoch = 0) {
-  batches all;
-  auto run = (plan | ps::allow_empty).open();
-  for (auto&& b : run.epoch(epoch)) {
-    CHECK(b.valid_size() == b.size());
-    CHECK(b.step() == all.size());
-    const auto values = b.values();
-    all.emplace_back(values.begin(), values.end());
-  }
-  return all;
-}
-
-template <class Orders>
-numbers in_order(const Orders& plan, std::uint64_t epoch) {
-  numbers all;
-  auto run = (plan | ps::workers(0)).open();
-  for (const std::uint64_t sample : run.epoch(epoch)) all.push_back(sample);
   return all;
 }
 
@@ -156,11 +129,7 @@ TEST_CASE("stage/batch_by: a state resumes with another number of ranks where on
     return source | ps::shard(rank, world) | ps::batch_by(length, 40) | ps::workers(1);
   };
   const batches whole = cut_slowly(in_order(source, 0), 40);
-  auto run = on(1, 4).open();
-  auto epoch = run.epoch(0);
-  std::size_t step = 0;
-  for (auto it = epoch.begin(); step < 3 && it != epoch.end(); ++it) ++step;  // 12 batches in all
-  const ps::state stopped = ps::state_from_string(to_string(run.state()));
+  const ps::state stopped = ps::state_from_string(to_string(state_after(on(1, 4), 3)));  // 12 batches in all
   CHECK(stopped.step == 3);
   CHECK(stopped.ordinal ==
         std::accumulate(whole.begin(), whole.begin() + 12, std::uint64_t{0},
@@ -183,22 +152,15 @@ TEST_CASE("stage/batch_by: a state resumes with another number of ranks where on
 
 TEST_CASE("stage/batch_by: a state of other batches is refused") {
   const auto source = ps::generated(400, same);
-  const auto after_three = [](const auto& plan) {
-    auto run = plan.open();
-    std::size_t step = 0;
-    auto epoch = run.epoch(0);
-    for (auto it = epoch.begin(); step < 3 && it != epoch.end(); ++it) ++step;
-    return run.state();
-  };
   const auto plan = source | ps::batch_by(length, 40);
-  const ps::state stopped = after_three(plan);
+  const ps::state stopped = state_after(plan, 3);
   CHECK_THAT(error_of([&] { (void)(source | ps::batch_by(length, 41)).open(stopped); }),
              contains("it has batch_by(limit 40, tail keep) where this plan has "
                       "batch_by(limit 41, tail keep)"));
   const auto other = [](std::uint64_t i) -> std::uint64_t { return i % 5 + 1; };
   CHECK_THAT(error_of([&] { (void)(source | ps::batch_by(other, 40)).open(stopped); }),
              contains("starts there: the batches are cut differently now"));
-  CHECK_THAT(error_of([&] { (void)plan.open(after_three(source | ps::batch(4))); }),
+  CHECK_THAT(error_of([&] { (void)plan.open(state_after(source | ps::batch(4), 3)); }),
              contains("another sequence"));
   ps::state edited = stopped;
   edited.rows = 2;
@@ -288,14 +250,7 @@ TEST_CASE("stage/batch_by: works with the stages that work after batch") {
   CHECK(got(plan | ps::map_batch(twice) | ps::prefetch(3) | ps::pin_and_copy(ps::simulated{})) == expected);
 
   auto run = (plan | ps::map_batch(twice)).open();
-  batches adjusted;
-  for (auto&& b : run) {
-    const auto values = b.values();
-    adjusted.emplace_back(values.begin(), values.end());
-    run.adjust({.workers = static_cast<std::int64_t>(adjusted.size() % 3 + 1),
-                .depth = static_cast<std::int64_t>(adjusted.size() % 2 + 2)});
-  }
-  CHECK(adjusted == expected);
+  CHECK(got_while_adjusted(run) == expected);
 }
 
 TEST_CASE("stage/batch_by: values of different lengths, and a batch far longer than usual") {
@@ -440,12 +395,8 @@ TEST_CASE("stage/batch_by: prove and for_each_consumed") {
   CHECK(found.topologies[0].dropped == 0);
   CHECK_THAT(to_string(found), contains("batches without a fixed number"));
 
-  auto run = plan.open();
-  auto epoch = run.epoch(0);
-  std::size_t step = 0;
-  for (auto it = epoch.begin(); step < 4 && it != epoch.end(); ++it) ++step;
   numbers had;
-  ps::for_each_consumed(plan, run.state(), [&](const ps::consumed_range& range) {
+  ps::for_each_consumed(plan, state_after(plan, 4), [&](const ps::consumed_range& range) {
     for (std::uint64_t i = 0; i < range.count; ++i) had.push_back(range.first + i);
   });
   numbers expected;
@@ -525,3 +476,5 @@ TEST_CASE("stage/batch_by: padding counts, for all fields or for one, and a stat
   CHECK_THAT(error_of([&, where = run.state()] { (void)padded.open(where); }), contains("batch_by"));
   CHECK_THAT(describe(padded), contains("limit 200 with padding"));
 }
+
+}  // namespace batch_by_test

@@ -28,6 +28,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 #include "support/count_allocations.hpp"
+#include "support/cut_batches.hpp"
 #include "support/engine_test.hpp"
 #include "support/resume_test.hpp"
 #include "support/temp_dir.hpp"
@@ -45,19 +46,12 @@
 namespace bucket_by_test {
 
 namespace ps = penstock;
+using namespace cut_batches;
 using penstock_test::contains;
 using penstock_test::error_of;
 
 namespace {
 
-using numbers = std::vector<std::uint64_t>;
-using batches = std::vector<numbers>;
-
-const auto same = [](std::uint64_t i) { return i; };
-/// Lengths from 1 to 41, many of them short.
-const auto length = [](std::uint64_t i) -> std::uint64_t {
-  return 1 + ps::mix64(i) % 8 * (ps::mix64(i) >> 60) / 3;
-};
 const ps::bucket_edges edges{4, 9, 20};
 std::uint64_t bucket_of(std::uint64_t sample) {
   const std::uint64_t n = length(sample);
@@ -68,25 +62,9 @@ std::uint64_t bucket_of(std::uint64_t sample) {
 template <class Run>
 batches rest_of(Run& run, std::uint64_t epoch) {
   batches all;
-  for (auto&& b : run.epoch(epoch)) {
-    const auto values = b.values();
-    all.emplace_back(values.begin(), values.end());
-  }
+  for (auto&& b : run.epoch(epoch)) all.push_back(samples_of(b));
   return all;
 }
-template <class Plan>
-batches got(const Plan& plan, std::uint64_t epoch = 0) {
-  auto run = (plan | ps::allow_empty).open();
-  return rest_of(run, epoch);
-}
-template <class Orders>
-numbers in_order(const Orders& plan, std::uint64_t epoch) {
-  numbers all;
-  auto run = (plan | ps::workers(0)).open();
-  for (const std::uint64_t sample : run.epoch(epoch)) all.push_back(sample);
-  return all;
-}
-
 /// The steps of an epoch on so many ranks, computed the slow way from its samples in order: those that are
 /// full, and then those that are left, bucket by bucket.
 std::pair<batches, batches> cut_slowly(const numbers& samples, std::uint64_t tokens, std::uint64_t most,
@@ -206,28 +184,29 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
     };
     const bool global = random.below(2) == 0;
     const std::uint64_t n = p.samples * (p.repeated ? 2 : 1);
+    const auto with_plan = [&](std::uint64_t rank, std::uint64_t world, const auto& use) {
+      const auto with = [&](const auto& source) {
+        const ps::bucket_edges by =
+            p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
+        const auto share =
+            source | ps::shuffle(ps::seed(salt)) | ps::shard(rank, world) | ps::workers(0) | ps::allow_empty;
+        if (global)
+          use(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
+        else
+          use(share | ps::bucket_by(length_of, by, p.limits, p.at_end));
+      };
+      if (p.repeated)
+        with(ps::generated(p.samples, same) | ps::repeat(2));
+      else
+        with(ps::generated(p.samples, same));
+    };
     const auto each_rank = [&](std::uint64_t world, const ps::state* from) {
       std::vector<batches> all;
-      for (std::uint64_t rank = 0; rank < world; ++rank) {
-        const auto collect = [&](const auto& plan) {
-          const auto ready = plan | ps::workers(0) | ps::allow_empty;
-          auto run = from == nullptr ? ready.open() : ready.open(*from);
+      for (std::uint64_t rank = 0; rank < world; ++rank)
+        with_plan(rank, world, [&](const auto& plan) {
+          auto run = from == nullptr ? plan.open() : plan.open(*from);
           all.push_back(rest_of(run, 1));
-        };
-        const auto with = [&](const auto& source) {
-          const ps::bucket_edges by =
-              p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
-          const auto share = source | ps::shuffle(ps::seed(salt)) | ps::shard(rank, world);
-          if (global)
-            collect(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
-          else
-            collect(share | ps::bucket_by(length_of, by, p.limits, p.at_end));
-        };
-        if (p.repeated)
-          with(ps::generated(p.samples, same) | ps::repeat(2));
-        else
-          with(ps::generated(p.samples, same));
-      }
+        });
       return all;
     };
     INFO("plan " << i << ", " << n << " samples on " << p.world << " ranks");
@@ -271,25 +250,9 @@ TEST_CASE("stage/bucket_by: random plans lose no sample, exceed no limit, and re
 
     const std::uint64_t stop = 1 + random.below(steps - 1);
     ps::state where;
-    const auto stop_there = [&](const auto& plan) {
-      auto run = (plan | ps::allow_empty | ps::workers(0)).open();
-      auto epoch = run.epoch(1);
-      std::uint64_t step = 0;
-      for (auto it = epoch.begin(); step < stop && it != epoch.end(); ++it) ++step;
-      where = ps::state_from_string(to_string(run.state()));
-    };
-    const auto stopped = [&](const auto& source) {
-      const ps::bucket_edges by = p.found ? ps::bucket_edges(1 + p.edges.size()) : ps::bucket_edges(p.edges);
-      const auto share = source | ps::shuffle(ps::seed(salt)) | ps::shard(random.below(p.world), p.world);
-      if (global)
-        stop_there(share | ps::global_bucket_by(length_of, by, p.limits, p.at_end));
-      else
-        stop_there(share | ps::bucket_by(length_of, by, p.limits, p.at_end));
-    };
-    if (p.repeated)
-      stopped(ps::generated(p.samples, same) | ps::repeat(2));
-    else
-      stopped(ps::generated(p.samples, same));
+    with_plan(random.below(p.world), p.world, [&](const auto& plan) {
+      where = ps::state_from_string(to_string(state_after(plan, stop, 1)));
+    });
     REQUIRE(where.step == stop);
     const std::vector<batches> again = each_rank(p.world, &where);
     for (std::size_t r = 0; r < ranks.size(); ++r)
@@ -355,14 +318,7 @@ TEST_CASE("stage/bucket_by: a run resumes from a state after every step, across 
 
 TEST_CASE("stage/bucket_by: a state of other batches is refused") {
   const auto source = ps::generated(400, same);
-  const auto after_three = [](const auto& plan) {
-    auto run = plan.open();
-    std::size_t step = 0;
-    auto epoch = run.epoch(0);
-    for (auto it = epoch.begin(); step < 3 && it != epoch.end(); ++it) ++step;
-    return run.state();
-  };
-  const ps::state stopped = after_three(source | ps::bucket_by(length, edges, {.max_tokens = 50}));
+  const ps::state stopped = state_after(source | ps::bucket_by(length, edges, {.max_tokens = 50}), 3);
   CHECK_THAT(
       error_of([&] { (void)(source | ps::bucket_by(length, edges, {.max_tokens = 51})).open(stopped); }),
       contains("it has bucket_by(edges 4, 9, 20, max_tokens 50, tail keep) where this plan has "
@@ -555,13 +511,10 @@ TEST_CASE("stage/bucket_by: prove, for_each_consumed and a ledger understand it"
                   shapes)
             .holds());
 
-  auto run = plan.open();
-  auto epoch = run.epoch(0);
-  std::size_t step = 0;
-  for (auto it = epoch.begin(); step < 4 && it != epoch.end(); ++it) ++step;
+  const ps::state stopped = state_after(plan, 4);
   std::uint64_t consumed = 0;
-  ps::for_each_consumed(plan, run.state(), [&](const ps::consumed_range& range) { consumed += range.count; });
-  CHECK(consumed == run.state().ordinal);
+  ps::for_each_consumed(plan, stopped, [&](const ps::consumed_range& range) { consumed += range.count; });
+  CHECK(consumed == stopped.ordinal);
 
   const penstock_test::temp_dir folder;
   const std::string ledger = (folder.path() / "bad-{rank}").string();
@@ -601,14 +554,7 @@ TEST_CASE("stage/bucket_by: works with the stages that work after batch, and whi
   batches expected = got(plan);
   CHECK(got(plan | ps::pin_and_copy(ps::simulated{})) == expected);
   auto run = plan.open();
-  batches adjusted;
-  for (auto&& b : run) {
-    const auto values = b.values();
-    adjusted.emplace_back(values.begin(), values.end());
-    run.adjust({.workers = static_cast<std::int64_t>(adjusted.size() % 3 + 1),
-                .depth = static_cast<std::int64_t>(adjusted.size() % 2 + 2)});
-  }
-  CHECK(adjusted == expected);
+  CHECK(got_while_adjusted(run) == expected);
   for (auto& b : expected)
     for (auto& x : b) x *= 2;
   const auto twice = [](auto& columns) {

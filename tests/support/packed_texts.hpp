@@ -33,18 +33,19 @@ inline tokens sequence(std::uint64_t i, std::uint64_t length) {
   return made;
 }
 inline std::uint64_t length_of(std::uint64_t i) { return ps::mix64(i) % 60; }
-
-inline auto texts(std::uint64_t count) {
-  return ps::generated(count, [](std::uint64_t i) { return i; }) | ps::map([](std::uint64_t i) {
-           return text(sequence(i, length_of(i)), i, mask(length_of(i), static_cast<std::uint8_t>(i % 2)));
-         });
+inline text text_of(std::uint64_t i) {
+  return text(sequence(i, length_of(i)), i, mask(length_of(i), static_cast<std::uint8_t>(i % 2)));
 }
+inline constexpr auto identity = [](std::uint64_t i) { return i; };
+
+inline auto texts(std::uint64_t count) { return ps::generated(count, identity) | ps::map(text_of); }
 
 /// What was in a batch, for comparisons.
 struct seen {
   std::vector<std::int32_t> tokens;
   std::vector<ps::packed_document> documents;
   std::vector<std::uint64_t> labels;
+  std::vector<ps::position> positions;
   std::size_t rows = 0;
 
   friend bool operator==(const seen&, const seen&) = default;
@@ -56,6 +57,7 @@ seen see(const B& b) {
   return {{view.flat().begin(), view.flat().end()},
           {view.documents().begin(), view.documents().end()},
           {labels.begin(), labels.end()},
+          b.positions(),
           b.size()};
 }
 template <class Plan>
@@ -82,10 +84,12 @@ inline std::map<std::uint64_t, std::uint64_t> check_tokens(const std::vector<see
   std::map<std::uint64_t, std::uint64_t> found;
   for (const seen& one : all) {
     REQUIRE(one.labels.size() == one.documents.size());
+    REQUIRE(one.positions.size() == one.documents.size());
     tokens expected(one.rows * capacity, 0);
     for (std::size_t i = 0; i < one.documents.size(); ++i) {
       const ps::packed_document& d = one.documents[i];
       CHECK(d.whole == length_of(one.labels[i]));
+      REQUIRE(d.row < one.rows);
       REQUIRE(d.begin + d.padded <= capacity);
       const tokens sample = sequence(one.labels[i], d.whole);
       for (std::size_t k = 0; k < d.length; ++k)
