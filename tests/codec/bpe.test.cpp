@@ -465,7 +465,8 @@ TEST_CASE("codec/bpe: a text is normalised between the tokens that are sought be
   CHECK(with(all).encode("").empty());
 
   // A token that is not normalised is found in the text as it is, and cuts it; one that is, in what was made.
-  const ps::bpe added = with(R"({"type": "NFC"})", R"([{"id": 256, "content": "<e\u0301>", "normalized": false},
+  const ps::bpe added =
+      with(R"({"type": "NFC"})", R"([{"id": 256, "content": "<e\u0301>", "normalized": false},
     {"id": 257, "content": "e\u0301x", "normalized": true}, {"id": 258, "content": "<e>", "special": true}])");
   const auto tokens = [](std::initializer_list<std::vector<std::uint32_t>> parts) {
     std::vector<std::uint32_t> made;
@@ -484,9 +485,8 @@ TEST_CASE("codec/bpe: a text is normalised between the tokens that are sought be
              }).line,
              contains("added_tokens[1] is there twice, once it is normalised"));
   CHECK_THAT(caught([&] {
-               static_cast<void>(
-                   with(R"({"type": "Replace", "pattern": {"String": "qq"}, "content": ""})",
-                        R"([{"id": 256, "content": "qq"}])"));
+               static_cast<void>(with(R"({"type": "Replace", "pattern": {"String": "qq"}, "content": ""})",
+                                      R"([{"id": 256, "content": "qq"}])"));
              }).line,
              contains("added_tokens[0] is empty once it is normalised"));
 
@@ -496,7 +496,8 @@ TEST_CASE("codec/bpe: a text is normalised between the tokens that are sought be
   CHECK_THAT(caught([&] { static_cast<void>(refusing.encode("ae\u0301<e>")); }).line, contains("[offset 4]"));
   std::string twice = R"({"type": "Sequence", "normalizers": [)";
   for (int i = 0; i < 32; ++i)
-    twice += std::string(i == 0 ? "" : ", ") + R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+    twice += std::string(i == 0 ? "" : ", ") +
+             R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
   const auto error = caught([&] { static_cast<void>(with(twice + "]}").encode("a")); });
   CHECK(error.code == ps::errc::limit);
   CHECK_THAT(error.line, contains("makes too many bytes of a text for bpe"));

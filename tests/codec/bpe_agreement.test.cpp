@@ -39,7 +39,9 @@ TEST_CASE("codec/bpe_agreement: tokenizers and tiktoken, large vocabularies, eve
     tokenizer.options = penstock_test::bpe_options_of(one);
     if (one.name == "gpt") CHECK(tokenizer.vocab_size() == 50'257);
     if (one.name == "llama") CHECK(tokenizer.vocab_size() == 128'256);
-    penstock_test::check_tokens(tokenizer, dir.path(), one, texts);
+    // Special tokens, and what is put around texts, have nothing to do with what else the texts are.
+    const bool again = one.has("ordinary") || one.has("around") || one.kind == "gpt2";
+    penstock_test::check_tokens(tokenizer, dir.path(), one, texts, 0, again ? 16 : 1);
   }
   CHECK(cases == 25);
 }

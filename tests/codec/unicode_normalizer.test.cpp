@@ -24,8 +24,8 @@
 namespace unicode_normalizer_test {
 
 namespace ps = penstock;
-using ps::unicode_form;
 using penstock_test::contains;
+using ps::unicode_form;
 
 constexpr std::array forms{unicode_form::nfc, unicode_form::nfd, unicode_form::nfkc, unicode_form::nfkd};
 
@@ -94,10 +94,10 @@ TEST_CASE("codec/unicode_normalizer: as utf8proc has it of each character, and o
   ps::rng random(7, 0, 0);
   // U+11A7 behind a syllable, which utf8proc takes for a final consonant that is silent, is left out.
   constexpr std::pair<std::uint32_t, std::uint32_t> ranges[] = {
-      {0x20, 0x7f},     {0xc0, 0x250},     {0x300, 0x370},   {0x300, 0x370},   {0x374, 0x400},
-      {0x590, 0x5f5},   {0x620, 0x660},    {0x900, 0x9ff},   {0xb40, 0xbe0},   {0xdc0, 0xe50},
-      {0xf40, 0xfbd},   {0x1100, 0x1113},  {0x1161, 0x1176}, {0x11a8, 0x11c3}, {0x1e00, 0x2000},
-      {0x2100, 0x2150}, {0x3040, 0x30ff},  {0xac00, 0xac80}, {0xf900, 0xfb50}, {0xfe20, 0xfe30},
+      {0x20, 0x7f},     {0xc0, 0x250},      {0x300, 0x370},    {0x300, 0x370},   {0x374, 0x400},
+      {0x590, 0x5f5},   {0x620, 0x660},     {0x900, 0x9ff},    {0xb40, 0xbe0},   {0xdc0, 0xe50},
+      {0xf40, 0xfbd},   {0x1100, 0x1113},   {0x1161, 0x1176},  {0x11a8, 0x11c3}, {0x1e00, 0x2000},
+      {0x2100, 0x2150}, {0x3040, 0x30ff},   {0xac00, 0xac80},  {0xf900, 0xfb50}, {0xfe20, 0xfe30},
       {0xff00, 0xfff0}, {0x11099, 0x110bb}, {0x1d15e, 0x1d166}};
   for (const unicode_form form : forms) {
     const ps::unicode_normalizer normalizer(form);
@@ -125,8 +125,10 @@ TEST_CASE("codec/unicode_normalizer: as utf8proc has it of each character, and o
   }
 }
 
-TEST_CASE("codec/unicode_normalizer: text that is in its form is not copied, and nothing is allocated twice") {
-  const std::string good = "ASCII, na\u00efve, \u4f60\u597d \ud55c \U0001f600 \u0928\u092e\u0938\u094d\u0924\u0947";
+TEST_CASE(
+    "codec/unicode_normalizer: text that is in its form is not copied, and nothing is allocated twice") {
+  const std::string good =
+      "ASCII, na\u00efve, \u4f60\u597d \ud55c \U0001f600 \u0928\u092e\u0938\u094d\u0924\u0947";
   std::string other;
   for (int i = 0; i < 100; ++i) other += "e\u0301\u0323" + good;
   const auto& form = ps::detail::normal_form::of(unicode_form::nfc);
@@ -156,8 +158,8 @@ TEST_CASE("codec/unicode_normalizer: in a plan, and what is no UTF-8") {
     CHECK(std::string(b.values()[0].begin(), b.values()[0].end()) == "\u00e9");
     CHECK(std::string(b.values()[1].begin(), b.values()[1].end()) == "plain");
   }
-  const auto error = codec_test::caught(
-      [] { static_cast<void>(ps::unicode_normalizer(unicode_form::nfd)("ab\xff")); });
+  const auto error =
+      codec_test::caught([] { static_cast<void>(ps::unicode_normalizer(unicode_form::nfd)("ab\xff")); });
   CHECK(error.code == ps::errc::format);
   CHECK_THAT(error.line, contains("the text is not UTF-8: found \"\\xff\"") && contains("[offset 2]"));
 }

@@ -202,16 +202,15 @@ class Writer:
                                                       pre.ByteLevel(add_prefix_space=False, use_regex=False)]), small))
         self.json("lines", self.train(pre.Sequence([pre.Split(regex(r"$|^\w*".replace(r"\w", "[a-z]")), "isolated"),
                                                     bytes_alone]), small))
-        self.normalizers(gpt, roberta, llama)
+        self.normalizers(roberta)
         return gpt, llama
 
-    def normalizers(self, gpt, roberta, llama):
+    def normalizers(self, source):
         """The same tokens with normalizers, and with added tokens that are sought before and behind them."""
         t = self.tokenizers
         pre, some = t.pre_tokenizers, t.normalizers
-        for name, source, normalizer in (
-                ("qwen", llama, some.NFC()), ("nfkc", roberta, some.NFKC()), ("nfd", roberta, some.NFD()),
-                ("steps", gpt, some.Sequence([some.Prepend("_"), some.Replace(" ", "__"), some.NFKD()]))):
+        for name, normalizer in (("qwen", some.NFC()), ("nfkc", some.NFKC()), ("nfd", some.NFD()),
+                                 ("steps", some.Sequence([some.Prepend("_"), some.Replace(" ", "__"), some.NFKD()]))):
             made = t.Tokenizer.from_str(source.to_str())
             made.normalizer = normalizer
             made.post_processor = t.processors.ByteLevel(trim_offsets=False)

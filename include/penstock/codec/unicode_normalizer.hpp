@@ -39,10 +39,14 @@ class normal_form {
   /// The one of a form, made when it is first asked for.
   [[nodiscard]] static const normal_form& of(unicode_form form) {
     switch (form) {
-      case unicode_form::nfc: return shared<unicode_form::nfc>();
-      case unicode_form::nfd: return shared<unicode_form::nfd>();
-      case unicode_form::nfkc: return shared<unicode_form::nfkc>();
-      default: return shared<unicode_form::nfkd>();
+      case unicode_form::nfc:
+        return shared<unicode_form::nfc>();
+      case unicode_form::nfd:
+        return shared<unicode_form::nfd>();
+      case unicode_form::nfkc:
+        return shared<unicode_form::nfkc>();
+      default:
+        return shared<unicode_form::nfkd>();
     }
   }
   normal_form(const normal_form&) = delete;
@@ -111,11 +115,12 @@ class normal_form {
       for (std::uint32_t code = 0; code < characters; ++code)
         if (code < 0xd800 || code > 0xdfff) use(code);
     };
-    if (composes_) each([&](std::uint32_t code) {
-      points.clear();
-      decompose(code, points, UTF8PROC_DECOMPOSE);
-      if (points.size() > 1) joins[static_cast<std::size_t>(points.back())] = true;
-    });
+    if (composes_)
+      each([&](std::uint32_t code) {
+        points.clear();
+        decompose(code, points, UTF8PROC_DECOMPOSE);
+        if (points.size() > 1) joins[static_cast<std::size_t>(points.back())] = true;
+      });
     each([&](std::uint32_t code) {
       points.clear();
       decompose(code, points);
@@ -165,9 +170,9 @@ class normal_form {
   }
   void compose(std::vector<utf8proc_int32_t>& points) const {
     if (!composes_) return;
-    const auto count = utf8proc_normalize_utf32(
-        points.data(), static_cast<utf8proc_ssize_t>(points.size()),
-        static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+    const auto count =
+        utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()),
+                                 static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
     points.resize(static_cast<std::size_t>(count));
   }
 
@@ -232,7 +237,8 @@ class unicode_normalizer {
 
   [[nodiscard]] std::string operator()(std::string_view text) const {
     if (const std::size_t good = detail::valid_utf8_prefix(bytes_of(text)); good != text.size())
-      throw error(errc::format, {"the text is not UTF-8: found ", detail::quoted(bytes_of(text.substr(good)), 4)})
+      throw error(errc::format,
+                  {"the text is not UTF-8: found ", detail::quoted(bytes_of(text.substr(good)), 4)})
           .at_offset(good);
     detail::normal_form_memory memory;
     return std::string(form_->apply(text, memory));

@@ -243,9 +243,7 @@ int main() {
   codec_refuses<ps::tiff>();
 #endif
 #ifdef CONSUMER_UTF8PROC
-  refuses("utf8proc", [](ps::bytes_view) {
-    (void)ps::unicode_normalizer(ps::unicode_form::nfc)("\xff");
-  });
+  refuses("utf8proc", [](ps::bytes_view) { (void)ps::unicode_normalizer(ps::unicode_form::nfc)("\xff"); });
 #endif
 #ifdef CONSUMER_PCRE2
   refuses("pcre2", [](ps::bytes_view bytes) {

@@ -137,8 +137,9 @@ struct normalize_step {
     return text_of(memory.text.view());
   }
   [[noreturn, gnu::cold]] static void refuse() {
-    throw error(errc::limit, "the tokenizer's normalizer makes too many bytes of a text for bpe: more than "
-                             "2 GiB, or than 64 times as many as it has");
+    throw error(errc::limit,
+                "the tokenizer's normalizer makes too many bytes of a text for bpe: more than "
+                "2 GiB, or than 64 times as many as it has");
   }
 };
 
@@ -241,8 +242,7 @@ class bpe_worker {
     if (text.size() > max_text)
       throw error(errc::limit, "a text of more than 2 GiB has too many bytes for bpe; cut it into documents");
     // Each token has a byte of the text, or of a space that is put before a piece of it.
-    most_ =
-        (1 + tokenizer_->prefixes) * text.size() + tokenizer_->front.size() + tokenizer_->back.size() + 1;
+    most_ = (1 + tokenizer_->prefixes) * text.size() + tokenizer_->front.size() + tokenizer_->back.size() + 1;
     tokens_.resize_for_overwrite(most_ * sizeof(std::uint32_t));
     begin_ = end_ = reinterpret_cast<std::uint32_t*>(tokens_.data());
     text_ = text;
