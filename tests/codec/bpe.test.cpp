@@ -467,7 +467,8 @@ TEST_CASE("codec/bpe: a text is normalised between the tokens that are sought be
   // A token that is not normalised is found in the text as it is, and cuts it; one that is, in what was made.
   const ps::bpe added =
       with(R"({"type": "NFC"})", R"([{"id": 256, "content": "<e\u0301>", "normalized": false},
-    {"id": 257, "content": "e\u0301x", "normalized": true}, {"id": 258, "content": "<e>", "special": true}])");
+    {"id": 257, "content": "e\u0301x", "normalized": true},
+    {"id": 258, "content": "<e>", "special": true}])");
   const auto tokens = [](std::initializer_list<std::vector<std::uint32_t>> parts) {
     std::vector<std::uint32_t> made;
     for (const auto& part : parts) made.insert(made.end(), part.begin(), part.end());
