@@ -11,7 +11,8 @@
 
 FOLDER/texts.hex has a text in each line, as hexadecimal digits; FOLDER/cases.list a tokenizer in each line: its name, its
 kind (json, gpt2, tiktoken or sentencepiece), its file, and words that say how it is asked; FOLDER/NAME.tokens the tokens of
-each text, or "newer" where a text has characters that tokenizers normalises as an older Unicode had them. What others call tokenizer.json is NAME.tokenizer here, and merges.txt merges.bpe."""
+each text, or "newer" where a text has characters that tokenizers, whose tables are those of an older Unicode, does not
+normalise. What others call tokenizer.json is NAME.tokenizer here, and merges.txt merges.bpe."""
 
 import base64
 import json
@@ -76,11 +77,15 @@ def unsettled(draw, known, count):
     normal = unicodedata.normalize
     marks = [c for c in known if unicodedata.combining(c) and c not in newer] or list("\u0300\u0301\u0323\u0327\u0345")
     letters = [c for c in known if unicodedata.decomposition(c)] + list("aeoqAO \u03c9\u0915\u05d0\u1100\uac00\u3046")
-    decomposed = normal("NFD", "d\u00e9j\u00e0 vu, \u1ea4t \u1ed9 \u01d5, \u0439\u0451, \u03ac\u1f82, \ud55c\uad6d\uc5b4 \uac00, \u304c\u30d1")
-    all_of = [decomposed, normal("NFC", decomposed), "\u212b\u2126\u212a \u0340\u0344 \u2000x", "\u1112\u1161\u11ab\u1112\u1161 \ud558\u11ab\u11ab",
-              "\ud558\u11a7 \u1161\u11ab", "\u0958 \u0915\u093c \u09af\u09bc \u09dc \u0b47\u0b56 \u0dd9\u0dcf\u0dca", "q\u0307\u0323 q\u0323\u0307 a\u0307\u0301\u0323 x\u0315\u0300\u05ae",
-              "e" + "\u0301\u0323" * count + "f", "\u0301", "\u0301\u0323a", "ae\u0301<|endoftext|>", "a<|endoftext|>\u0301b", "e<|endoftext|>\u0301\u0323",
-              "<e\u0301> <\u00e9>", "e\u0301x \u00e9x e\u0301\u0323x", "\ufb01 \uff21\uff71\uff9e \u3231 \ufdfa \u00bd \u2460", "\U0001d15e \U0001109a\U000110ba \ufb2c"]
+    decomposed = normal("NFD", "d\u00e9j\u00e0 vu, \u1ea4t \u1ed9 \u01d5, \u0439\u0451, \u03ac\u1f82, \ud55c\uad6d\uc5b4 \uac00, "
+                               "\u304c\u30d1")
+    all_of = [decomposed, normal("NFC", decomposed), "\u212b\u2126\u212a \u0340\u0344 \u2000x",
+              "\u1112\u1161\u11ab\u1112\u1161 \ud558\u11ab\u11ab", "\ud558\u11a7 \u1161\u11ab",
+              "\u0958 \u0915\u093c \u09af\u09bc \u09dc \u0b47\u0b56 \u0dd9\u0dcf\u0dca",
+              "q\u0307\u0323 q\u0323\u0307 a\u0307\u0301\u0323 x\u0315\u0300\u05ae",
+              "e" + "\u0301\u0323" * count + "f", "\u0301", "\u0301\u0323a", "ae\u0301<|endoftext|>",
+              "a<|endoftext|>\u0301b", "e<|endoftext|>\u0301\u0323", "<e\u0301> <\u00e9>", "e\u0301x \u00e9x e\u0301\u0323x",
+              "\ufb01 \uff21\uff71\uff9e \u3231 \ufdfa \u00bd \u2460", "\U0001d15e \U0001109a\U000110ba \ufb2c"]
     for begin in range(0, len(letters), 61):
         all_of.append(" ".join(normal("NFKD", c) for c in letters[begin:begin + 61]))
     for _ in range(count):
