@@ -26,6 +26,7 @@ COMPONENTS = {
     "gif": [("giflib", "[>=5.1 <6]", ["gif"])],
     "avif": [("libavif", "[>=0.11 <2]", ["avif"])],
     "tiff": [("libtiff", "[>=4.5 <5]", ["tiff"])],
+    "utf8proc": [("utf8proc", "[>=2.2 <3]", ["utf8proc"])],
     "pcre2": [("pcre2", "[>=10.30 <11]", ["pcre2-8"])],
     "sentencepiece": [(None, None, ["sentencepiece"])],
     "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],
@@ -50,7 +51,7 @@ COMPONENTS = {
 
 # Components that need others.
 NEEDS = {
-    "pcre2": ["json"],
+    "pcre2": ["json", "utf8proc"],
     "s3": ["http"],
     "arrow": ["json"],
     "nvjpeg": ["cuda", "jpeg"],

@@ -106,11 +106,16 @@ penstock_row(tiff "TIFF images, decoded" LIBRARY "libtiff 4.5 or later"
   FIND TIFF
   PC_REQUIRES libtiff-4 VCPKG tiff CONAN "libtiff/[>=4.5 <5] tiff")
 
+penstock_row(utf8proc "Unicode's normal forms of text, NFC and others" LIBRARY "utf8proc 2.2 or later"
+  FIND PenstockUtf8proc PACKAGES utf8proc TARGETS utf8proc::utf8proc
+  HEADER utf8proc.h NAMES utf8proc utf8proc_static
+  PC_REQUIRES libutf8proc VCPKG utf8proc CONAN "utf8proc/[>=2.2 <3] utf8proc")
+
 penstock_row(pcre2 "Tokenisers of byte-level BPE: tokenizer.json, tiktoken and GPT-2"
-  LIBRARY "PCRE2 10.30 or later, and nlohmann-json"
+  LIBRARY "PCRE2 10.30 or later, utf8proc and nlohmann-json"
   FIND PenstockPcre2 PACKAGES PCRE2 pcre2 TARGETS PCRE2::8BIT pcre2::pcre2-8
   HEADER pcre2.h NAMES pcre2-8 pcre2-8-static
-  NEEDS json
+  NEEDS json utf8proc
   PC_REQUIRES libpcre2-8 VCPKG pcre2 CONAN "pcre2/[>=10.30 <11] pcre2-8")
 
 penstock_row(sentencepiece "Tokenisers of SentencePiece" LIBRARY "SentencePiece 0.1.97 or later"

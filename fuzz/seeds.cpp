@@ -678,12 +678,14 @@ void image_files(folder& out, const std::filesystem::path& data) {
 
 /// [kind] [size of a text] text, and the files of a tokenizer; see bpe.fuzz.cpp.
 void tokenizers(folder& out, const std::filesystem::path& data) {
-  const std::string text = "a dog's 12 b <s>a\xc3\xa9\n ";
+  const std::string text =
+      "a dog's 12 b <s>a\xc3\xa9"
+      "e\xcc\x81\xcc\xa3 \xe1\x84\x92\xe1\x85\xa1\n ";
   const auto add = [&](unsigned kind, const std::string& file) {
     out.add("bpe", mode(kind) + mode(static_cast<unsigned>(text.size())) + text + file);
   };
-  for (const char* name :
-       {"deepseek.tokenizer", "roberta.tokenizer", "llama.tokenizer", "digits.tokenizer", "gpt.tiktoken"}) {
+  for (const char* name : {"deepseek.tokenizer", "roberta.tokenizer", "llama.tokenizer", "digits.tokenizer",
+                           "qwen.tokenizer", "steps.tokenizer", "gpt.tiktoken"}) {
     std::ifstream in(data / "tokenizers" / name, std::ios::binary);
     const std::string file{std::istreambuf_iterator<char>(in), {}};
     add(file.starts_with('{') ? 0 : 1, file);
@@ -698,6 +700,10 @@ void tokenizers(folder& out, const std::filesystem::path& data) {
       R"("ignore_merges":true,"vocab":{"a":0,"b":1,"\u0120":2,"\u0120a":3,"ab":4},)"
       R"("merges":["\u0120 a",["a","b"]]}})";
   add(0, head + R"({"type":"ByteLevel","add_prefix_space":true})" + tail);
+  for (const char* const form : {"NFC", "NFD", "NFKC", "NFKD"})
+    add(0, head + R"({"type":"ByteLevel","add_prefix_space":true},"normalizer":{"type":"Sequence",)" +
+               R"("normalizers":[{"type":"Prepend","prepend":"ab"},{"type":"Replace","pattern":)" +
+               R"({"String":"a"},"content":"ba"},{"type":")" + form + "\"}]}" + tail);
   add(0, head +
              R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)"
              R"("\\s+(?!\\S)|[^\\s]|$|^"},"behavior":"Removed","invert":true},)"

@@ -79763,6 +79763,11 @@ inline constexpr std::uint32_t no_token = 0xffffffffu;
 /// More than any vocabulary has, so that an id in a damaged file does not ask for gigabytes.
 inline constexpr std::uint32_t max_tokens = 1u << 22;
 
+/// Where a place is in a text; more than its size if it is elsewhere.
+[[nodiscard]] inline std::size_t offset_in(std::string_view text, const char* place) noexcept {
+  return reinterpret_cast<std::uintptr_t>(place) - reinterpret_cast<std::uintptr_t>(text.data());
+}
+
 /// The bytes of tokens, by id. Ids may have gaps.
 class token_texts {
  public:
@@ -79934,9 +79939,7 @@ struct bpe_model {
             {"the vocabulary has no token for the byte ", static_cast<unsigned char>(from.front()),
              "; take a vocabulary that has all 256 bytes, as one that is trained with "
              "initial_alphabet=ByteLevel.alphabet()"});
-    const auto at =
-        reinterpret_cast<std::uintptr_t>(from.data()) - reinterpret_cast<std::uintptr_t>(text.data());
-    if (at < text.size()) e.at_offset(at);
+    if (const std::size_t at = offset_in(text, from.data()); at < text.size()) e.at_offset(at);
     throw e;
   }
 

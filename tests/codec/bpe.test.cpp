@@ -111,7 +111,7 @@ TEST_CASE("codec/bpe: the tokens of tokenizers and of tiktoken") {
     penstock_test::check_tokens(penstock_test::bpe_of<std::uint16_t>(folder(), one), folder(), one, texts);
     penstock_test::check_tokens(penstock_test::bpe_of<std::int64_t>(folder(), one), folder(), one, texts);
   }
-  CHECK(cases == 21);
+  CHECK(cases == 25);
 }
 
 TEST_CASE("codec/bpe: tokens become the text again") {
@@ -251,8 +251,23 @@ TEST_CASE("codec/bpe: a tokenizer.json that asks for more is refused with a sent
     std::string from, to, said;
   };
   for (const auto& [from, to, said] : std::vector<row>{
-           {"\"normalizer\": null", R"("normalizer": {"type": "NFC"})",
-            "normalizer is \"NFC\", which bpe does not have"},
+           {"\"normalizer\": null", R"("normalizer": {"type": "Lowercase"})",
+            "normalizer is \"Lowercase\", which bpe does not have: it has NFC, NFD, "},
+           {"\"normalizer\": null",
+            R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]})",
+            "normalizer.normalizers[1] is \"Strip\", which bpe does not have"},
+           {"\"normalizer\": null",
+            R"("normalizer": {"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"})",
+            "normalizer is \"a Replace of a regular expression\", which bpe does not have"},
+           {"\"normalizer\": null",
+            R"("normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": "b"})",
+            "normalizer replaces a text that is empty"},
+           {"\"normalizer\": null",
+            R"("normalizer": {"type": "Replace", "pattern": {"String": ")" + std::string(257, 'a') +
+                R"("}, "content": "b"})",
+            "normalizer replaces a text of more than 256 bytes"},
+           {"\"normalizer\": null", R"("normalizer": {"type": "Prepend"})",
+            "normalizer.prepend is not a text"},
            {"\"normalizer\": null", R"("normalizer": 7)", "normalizer has no \"type\""},
            {"\"BPE\"", "\"WordPiece\"", "model is a WordPiece, which bpe does not have"},
            {"\"dropout\": null", "\"dropout\": 0.1", "model is one with dropout"},
@@ -426,6 +441,78 @@ TEST_CASE("codec/bpe: patterns that mean the same to PCRE2, and those that do no
   const auto error = caught([&] { static_cast<void>(slow.find(many, 0, found, memory)); });
   CHECK(error.code == ps::errc::limit);
   CHECK_THAT(error.line, contains("the pattern takes too long on this text"));
+}
+
+TEST_CASE("codec/bpe: a text is normalised between the tokens that are sought before, as in tokenizers") {
+  using namespace bpe_test;
+  const auto with = [](const std::string& normalizer, const std::string& added = "[]") {
+    std::string json = byte_json("\"normalizer\": null", "\"normalizer\": " + normalizer);
+    json.replace(json.find("[]"), 2, added);
+    return ps::bpe::from_str(json);
+  };
+  const auto bytes = [](std::string_view text) {
+    std::vector<std::uint32_t> all;
+    for (const char c : text) all.push_back(static_cast<unsigned char>(c));
+    return all;
+  };
+  CHECK(with(R"({"type": "NFC"})").encode("e\u0301") == bytes("\u00e9"));
+  CHECK(with(R"({"type": "NFD"})").encode("\u00e9") == bytes("e\u0301"));
+  CHECK(with(R"({"type": "NFKC"})").encode("\ufb01e\u0301") == bytes("fi\u00e9"));
+  CHECK(with(R"({"type": "NFKD"})").encode("\ufb01\u00e9") == bytes("fie\u0301"));
+  const std::string all = R"({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "_"},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "__"}, {"type": "NFC"}]})";
+  CHECK(with(all).encode("a e\u0301 ") == bytes("_a__\u00e9__"));
+  CHECK(with(all).encode("").empty());
+
+  // A token that is not normalised is found in the text as it is, and cuts it; one that is, in what was made.
+  const ps::bpe added =
+      with(R"({"type": "NFC"})", R"([{"id": 256, "content": "<e\u0301>", "normalized": false},
+    {"id": 257, "content": "e\u0301x", "normalized": true},
+    {"id": 258, "content": "<e>", "special": true}])");
+  const auto tokens = [](std::initializer_list<std::vector<std::uint32_t>> parts) {
+    std::vector<std::uint32_t> made;
+    for (const auto& part : parts) made.insert(made.end(), part.begin(), part.end());
+    return made;
+  };
+  CHECK(added.encode("<e\u0301><\u00e9>") == tokens({{256}, bytes("<\u00e9>")}));
+  CHECK(added.encode("e\u0301x\u00e9x") == std::vector<std::uint32_t>{257, 257});
+  CHECK(added.encode("e<e>\u0301e\u0301") == tokens({bytes("e"), {258}, bytes("\u0301\u00e9")}));
+  CHECK(added.token_to_id("e\u0301x") == 257u);
+  CHECK(added.token_to_id("\u00e9x") == std::nullopt);
+  CHECK(added.decode(std::vector<std::uint32_t>{257}) == "e\u0301x");
+  CHECK_THAT(caught([&] {
+               static_cast<void>(with(R"({"type": "NFC"})", R"([{"id": 256, "content": "e\u0301"},
+                                      {"id": 257, "content": "\u00e9"}])"));
+             }).line,
+             contains("added_tokens[1] is there twice, once it is normalised"));
+  CHECK_THAT(caught([&] {
+               static_cast<void>(with(R"({"type": "Replace", "pattern": {"String": "qq"}, "content": ""})",
+                                      R"([{"id": 256, "content": "qq"}])"));
+             }).line,
+             contains("added_tokens[0] is empty once it is normalised"));
+
+  // There is an offset where the place is one of the text, and room for whatever is made of it.
+  ps::bpe refusing = added;
+  refusing.options.special = ps::special_tokens::refuse;
+  CHECK_THAT(caught([&] { static_cast<void>(refusing.encode("ae\u0301<e>")); }).line, contains("[offset 4]"));
+  std::string twice = R"({"type": "Sequence", "normalizers": [)";
+  for (int i = 0; i < 32; ++i)
+    twice += std::string(i == 0 ? "" : ", ") +
+             R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  const auto error = caught([&] { static_cast<void>(with(twice + "]}").encode("a")); });
+  CHECK(error.code == ps::errc::limit);
+  CHECK_THAT(error.line, contains("makes too many bytes of a text for bpe"));
+  const ps::bpe longer = with(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "12345678"})",
+                              R"([{"id": 256, "content": "<s>", "special": true}])");
+  std::string text;
+  std::vector<std::uint32_t> expected;
+  for (int i = 0; i < 1000; ++i) {
+    text += "<s>a";
+    expected.push_back(256);
+    for (const std::uint32_t c : bytes("12345678")) expected.push_back(c);
+  }
+  CHECK(longer.encode(text) == expected);
+  CHECK(longer.encode(std::string(4000, 'a')).size() == 32'000);
 }
 
 TEST_CASE("codec/bpe: a match without characters cuts the text, as in tokenizers") {

@@ -22,7 +22,8 @@ SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zl
           "brotli": ("brotli", "libbrotlidec"), "snappy": ("snappy", "snappy"), "simdjson": ("simdjson", "simdjson"),
           "yaml": ("libyaml", "yaml-0.1"), "jpeg": ("libjpeg-turbo", "libjpeg"), "png": ("libspng", "spng"),
           "webp": ("libwebp", "libwebp"), "avif": ("libavif", "libavif"), "tiff": ("libtiff", "libtiff-4"),
-          "pcre2": ("pcre2", "libpcre2-8"), "tfrecord": ("isa-l", "libisal"), "cache": ("xxhash", "libxxhash"),
+          "utf8proc": ("utf8proc", "libutf8proc"), "pcre2": ("pcre2", "libpcre2-8"),
+          "tfrecord": ("isa-l", "libisal"), "cache": ("xxhash", "libxxhash"),
           "fmt": ("fmt", "fmt"), "uring": ("liburing", "liburing")}
 
 

@@ -22,15 +22,18 @@ namespace penstock_test {
   return token_patterns::llama3;
 }
 
+[[nodiscard]] inline penstock::bpe_options bpe_options_of(const token_case& one) {
+  namespace ps = penstock;
+  return {.special = one.has("ordinary") ? ps::special_tokens::text : ps::special_tokens::recognise,
+          .add_special_tokens = one.has("around")};
+}
+
 /// The tokenizer of a case that token_peers.py has written.
 template <class Token = std::uint32_t>
 [[nodiscard]] penstock::bpe_as<Token> bpe_of(const std::filesystem::path& folder, const token_case& one) {
-  namespace ps = penstock;
-  using tokenizer = ps::bpe_as<Token>;
+  using tokenizer = penstock::bpe_as<Token>;
   const std::string file = (folder / one.file).string();
-  const ps::bpe_options options{
-      .special = one.has("ordinary") ? ps::special_tokens::text : ps::special_tokens::recognise,
-      .add_special_tokens = one.has("around")};
+  const penstock::bpe_options options = bpe_options_of(one);
   if (one.kind == "json") return tokenizer::from_file(file, options);
   if (one.kind == "gpt2")
     return tokenizer::from_files(file, (folder / "merges.bpe").string(), {{"<|endoftext|>", 0}}, options);

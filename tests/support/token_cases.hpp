@@ -59,19 +59,23 @@ struct token_case {
 }
 
 /// Checks that a tokenizer makes the tokens of the other library of each text, with one scratch for all. As
-/// many as `ties` texts may have other tokens, of the same text.
+/// many as `ties` texts may have other tokens, of the same text. Texts with characters that are newer than
+/// the other library's tables of normal forms are left out; of texts without "<", each of `every` is looked
+/// at.
 template <class Tokenizer>
 void check_tokens(const Tokenizer& tokenizer, const std::filesystem::path& folder, const token_case& one,
-                  const std::vector<std::string>& texts, std::size_t ties = 0) {
+                  const std::vector<std::string>& texts, std::size_t ties = 0, std::size_t every = 1) {
   INFO(one.name);
   const std::vector<std::string> expected = lines_of_file(folder / (one.name + ".tokens"));
   REQUIRE(expected.size() == texts.size());
+  REQUIRE(static_cast<std::size_t>(std::ranges::count(expected, "newer")) < texts.size() / 20);
   typename Tokenizer::scratch scratch;
   for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i % every != 0 && texts[i].find('<') == std::string::npos) continue;
     std::string found;
     for (const auto token : tokenizer.decode(std::string_view(texts[i]), scratch))
       found.append(found.empty() ? "" : " ").append(std::to_string(token));
-    if (found == expected[i]) continue;
+    if (found == expected[i] || expected[i] == "newer") continue;
     if (ties != 0) {
       std::vector<typename Tokenizer::token_type> its;
       std::istringstream in(expected[i]);

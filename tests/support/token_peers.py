@@ -11,7 +11,8 @@
 
 FOLDER/texts.hex has a text in each line, as hexadecimal digits; FOLDER/cases.list a tokenizer in each line: its name, its
 kind (json, gpt2, tiktoken or sentencepiece), its file, and words that say how it is asked; FOLDER/NAME.tokens the tokens of
-each text. What others call tokenizer.json is NAME.tokenizer here, and merges.txt merges.bpe."""
+each text, or "newer" where a text has characters that tokenizers, whose tables are those of an older Unicode, does not
+normalise. What others call tokenizer.json is NAME.tokenizer here, and merges.txt merges.bpe."""
 
 import base64
 import json
@@ -24,6 +25,7 @@ import unicodedata
 os.environ.update(TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN = LLAMA3.replace("{1,3}", "")
 SMALL_TEXT = ("In the beginning there was a loader, and the loader was slow. It's what we'll measure: 2048 rows, 40"
               "96 tokens.\nfor i in range(10):\n    print(f\"{i:>4}\", end=\"\\t\")  # comments\n\n\n\tif (x != y) "
               "{ return a[i] + b->c; }\n\nDie Stra\u00dfe ist na\u00df; o\u00f9 est la biblioth\u00e8que ? \u00bfD"
@@ -55,15 +57,62 @@ def texts(assigned, seed, count, long):
               "a" * 100, "ab" * 60,
               " " * 70 + "x", "\u4e00" * 50, "def f(x):\n        return x  # \u03bb\n", "https://example.org/a?b=c&d=%20#e"]
     for begin in range(0, len(known), 61):
-        all_of.append("".join(known[begin:begin + 61]))
+        block = known[begin:begin + 61]
+        all_of.append("".join(c for c in block if c not in newer))
+        if not newer.isdisjoint(block):
+            all_of.append("".join(c for c in block if c in newer))
         all_of.append(f"a{known[begin]} {known[begin]}{known[begin]}'s 1{known[begin]}")
     for _ in range(count):
         some = draw.sample(pools, draw.randint(1, 3))
         all_of.append("".join(chr(draw.choice(draw.choice(some))) for _ in range(draw.randint(1, 60))))
+    all_of += unsettled(random.Random(seed + 1), known, count // 3)
     if long:
-        all_of += ["x" * 5000, "ab" * 30000, " " * 50000 + "x", "\n" * 5000,
-                   "".join(chr(draw.randrange(97, 123)) for _ in range(100000)), "\u4e00\u4e8c" * 20000]
+        all_of += ["x" * 5000, "ab" * 4000, " " * 9000 + "x", "\n" * 5000,
+                   "".join(chr(draw.randrange(97, 123)) for _ in range(16000)), "\u4e00\u4e8c" * 3000]
     return all_of
+
+
+def unsettled(draw, known, count):
+    """Texts that a normal form changes."""
+    normal = unicodedata.normalize
+    marks = [c for c in known if unicodedata.combining(c) and c not in newer] or list("\u0300\u0301\u0323\u0327\u0345")
+    letters = [c for c in known if unicodedata.decomposition(c)] + list("aeoqAO \u03c9\u0915\u05d0\u1100\uac00\u3046")
+    decomposed = normal("NFD", "d\u00e9j\u00e0 vu, \u1ea4t \u1ed9 \u01d5, \u0439\u0451, \u03ac\u1f82, \ud55c\uad6d\uc5b4 \uac00, "
+                               "\u304c\u30d1")
+    all_of = [decomposed, normal("NFC", decomposed), "\u212b\u2126\u212a \u0340\u0344 \u2000x",
+              "\u1112\u1161\u11ab\u1112\u1161 \ud558\u11ab\u11ab", "\ud558\u11a7 \u1161\u11ab",
+              "\u0958 \u0915\u093c \u09af\u09bc \u09dc \u0b47\u0b56 \u0dd9\u0dcf\u0dca",
+              "q\u0307\u0323 q\u0323\u0307 a\u0307\u0301\u0323 x\u0315\u0300\u05ae",
+              "e" + "\u0301\u0323" * count + "f", "\u0301", "\u0301\u0323a", "ae\u0301<|endoftext|>",
+              "a<|endoftext|>\u0301b", "e<|endoftext|>\u0301\u0323", "<e\u0301> <\u00e9>", "e\u0301x \u00e9x e\u0301\u0323x",
+              "\ufb01 \uff21\uff71\uff9e \u3231 \ufdfa \u00bd \u2460", "\U0001d15e \U0001109a\U000110ba \ufb2c"]
+    for begin in range(0, len(letters), 61):
+        all_of.append(" ".join(normal("NFKD", c) for c in letters[begin:begin + 61]))
+    for _ in range(count):
+        all_of.append("".join(normal("NFD", draw.choice(letters)) + "".join(draw.choices(marks, k=draw.choice((0, 0, 1, 1, 2, 4))))
+                              for _ in range(draw.randint(1, 20))))
+    return all_of
+
+
+def newer_than_tokenizers(assigned):
+    """Characters that a normal form treats as such here, and not in tokenizers, whose tables are those of Unicode 9: marks that
+    it does not order, and what it does not decompose."""
+    tokenizers, _, _ = peers()
+    orders, decomposes = tokenizers.normalizers.NFD().normalize_str, tokenizers.normalizers.NFKD().normalize_str
+    made = set()
+    for c in assigned:
+        ordered = not unicodedata.combining(c) or all(
+            orders(one) == unicodedata.normalize("NFD", one) for mark in "\u0323\u0301\u05b0\u0345"
+            for one in ("a" + c + mark, "a" + mark + c))
+        if not ordered or decomposes(c) != unicodedata.normalize("NFKD", c):
+            made.add(c)
+        if orders(c) != unicodedata.normalize("NFD", c):
+            made.update(unicodedata.normalize("NFD", c))  # and does not compose
+    assert len(made) < 500 and all(unicodedata.ucd_3_2_0.category(c) == "Cn" for c in made), sorted(made)
+    return made
+
+
+newer = set()  # what newer_than_tokenizers finds
 
 
 def byte_alphabet():
@@ -83,10 +132,18 @@ class Writer:
         self.tokenizers, self.tiktoken, self.sentencepiece = peers()
         (self.folder / "texts.hex").write_text("".join(one.encode().hex() + "\n" for one in all_of))
 
-    def case(self, name, kind, file, encode, *words):
+    def case(self, name, kind, file, encode, *words, like=None):
+        """`like`: a case whose tokens are the same, of texts without special tokens if the words have "ordinary"."""
         self.cases.append(" ".join((name, kind, file) + words) + "\n")
-        lines = (" ".join(map(str, encode(one))) + "\n" for one in self.texts)
-        (self.folder / f"{name}.tokens").write_text("".join(lines))
+        known = (self.folder / f"{like}.tokens").read_text().splitlines(True) if like else ()
+
+        def line(i, one):
+            if like and not ("ordinary" in words and "<" in one):
+                return known[i]
+            if "normal" in words and not newer.isdisjoint(one):
+                return "newer\n"
+            return " ".join(map(str, encode(one))) + "\n"
+        (self.folder / f"{name}.tokens").write_text("".join(line(i, one) for i, one in enumerate(self.texts)))
 
     def train(self, pre_tokenizer, size, special=("<|endoftext|>",), **model):
         t = self.tokenizers
@@ -97,14 +154,14 @@ class Writer:
             show_progress=False))
         return made
 
-    def json(self, name, made, *words):
+    def json(self, name, made, *words, like=None):
         file = f"{name.split('_')[0]}.tokenizer"
         made.save(str(self.folder / file))
         made = self.tokenizers.Tokenizer.from_file(str(self.folder / file))
         if "ordinary" in words:
             made.encode_special_tokens = True
         self.case(name, "json", file,
-                  lambda one: made.encode(one, add_special_tokens="around" in words).ids, *words)
+                  lambda one: made.encode(one, add_special_tokens="around" in words).ids, *words, like=like)
 
     def hugging_face(self):
         t = self.tokenizers
@@ -112,13 +169,13 @@ class Writer:
         bytes_alone = pre.ByteLevel(add_prefix_space=False, use_regex=False)
         gpt = self.train(pre.ByteLevel(add_prefix_space=False), large)
         self.json("gpt", gpt)
-        self.json("gpt_ordinary", gpt, "ordinary")
+        self.json("gpt_ordinary", gpt, "ordinary", like="gpt")
         vocabulary = gpt.get_vocab()
         (self.folder / "vocab.bpe").write_text(json.dumps(vocabulary), encoding="utf-8")
         merges = json.loads(gpt.to_str())["model"]["merges"]
         (self.folder / "merges.bpe").write_text("#version: 0.2\n" + "".join(" ".join(one) + "\n" for one in merges),
                                                 encoding="utf-8")
-        self.case("gpt_files", "gpt2", "vocab.bpe", lambda one: gpt.encode(one).ids)
+        self.case("gpt_files", "gpt2", "vocab.bpe", lambda one: gpt.encode(one).ids, like="gpt")
 
         llama = self.train(pre.Sequence([pre.Split(regex(LLAMA3), "isolated"), bytes_alone]), larger,
                            ("<s>", "</s>", "<|endoftext|>"), ignore_merges=True)
@@ -150,7 +207,24 @@ class Writer:
                                                       pre.ByteLevel(add_prefix_space=False, use_regex=False)]), small))
         self.json("lines", self.train(pre.Sequence([pre.Split(regex(r"$|^\w*".replace(r"\w", "[a-z]")), "isolated"),
                                                     bytes_alone]), small))
+        self.normalizers(roberta)
         return gpt, llama
+
+    def normalizers(self, source):
+        """The same tokens with normalizers, and with added tokens that are sought before and behind them."""
+        t = self.tokenizers
+        pre, some = t.pre_tokenizers, t.normalizers
+        for name, normalizer in (("qwen", some.NFC()), ("nfkc", some.NFKC()), ("nfd", some.NFD()),
+                                 ("steps", some.Sequence([some.Prepend("_"), some.Replace(" ", "__"), some.NFKD()]))):
+            made = t.Tokenizer.from_str(source.to_str())
+            made.normalizer = normalizer
+            made.post_processor = t.processors.ByteLevel(trim_offsets=False)
+            if name == "qwen":
+                made.pre_tokenizer = pre.Sequence([pre.Split(t.Regex(QWEN), "isolated"),
+                                                   pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+            made.add_special_tokens([t.AddedToken("<|endoftext|>", normalized=False), t.AddedToken("<e\u0301>", normalized=False)])
+            made.add_tokens([t.AddedToken("e\u0301x", normalized=True), t.AddedToken("q\u0307\u0323 a", normalized=True)])
+            self.json(name, made, "normal")
 
     def tiktoken_patterns(self):
         from tiktoken_ext import openai_public as public
@@ -176,7 +250,7 @@ class Writer:
                     self.case(f"tiktoken_{pattern}", "tiktoken", f"{name}.tiktoken",
                               lambda one: made.encode(one, allowed_special="all"), pattern, str(len(ranks) + 3))
                     self.case(f"tiktoken_{pattern}_ordinary", "tiktoken", f"{name}.tiktoken", made.encode_ordinary,
-                              pattern, str(len(ranks) + 3), "ordinary")
+                              pattern, str(len(ranks) + 3), "ordinary", like=f"tiktoken_{pattern}")
 
     def models(self):
         for name, options in (("unigram", {"model_type": "unigram"}),
@@ -207,6 +281,7 @@ def main():
     elif task == "write":
         kind, folder, assigned, *files = arguments
         known = pathlib.Path(assigned).read_bytes().decode()
+        newer.update(newer_than_tokenizers(known))
         training = [pathlib.Path(one).read_text(encoding="utf-8") for one in files[::4]]
         draw = random.Random(2)  # words of all scripts, so that there are enough tokens
         training += [" ".join("".join(draw.choices(known, k=draw.randint(1, 4))) for _ in range(3000)) for _ in range(40)]

@@ -55,16 +55,21 @@ struct bpe_options {
 /// In: any byte element, UTF-8. Out: a `std::span<const Token>` in the worker's scratch, valid until the
 /// worker's next sample; `Token` is std::uint32_t for `bpe`, and may be std::uint16_t, where all ids fit,
 /// std::int32_t or std::int64_t. `batch` needs a collate policy for it, as `ragged` or `pad_to_longest`.
-/// Of tokenizer.json: the model BPE; the pre-tokenizers ByteLevel, Split and Digits, and sequences of them;
-/// added tokens, which are found in the text. Normalizers, byte_fallback, dropout and other models are
-/// refused when the file is read. The post-processor, which puts `<|begin_of_text|>` before a text, is not
-/// asked unless `add_special_tokens` is true; truncation and padding never are.
+/// Of tokenizer.json: the model BPE; the normalizers NFC (as Qwen's and OLMo's files have it), NFD, NFKC and
+/// NFKD, and Prepend and Replace with a plain text; the pre-tokenizers ByteLevel, Split and Digits; sequences
+/// of these; added tokens, which are found in the text, those with "normalized" in the text that was made.
+/// Other normalizers, byte_fallback, dropout and other models are refused when the file is read. The
+/// post-processor, which puts `<|begin_of_text|>` before a text, is not asked unless `add_special_tokens` is
+/// true; truncation and padding never are.
 /// Characters have the properties of the Unicode version that PCRE2 was built with (14 for PCRE2 10.42):
-/// characters that are newer are no letters to it.
+/// characters that are newer are no letters to it. Normal forms are those of utf8proc (Unicode 15 for 2.8).
+/// `tokenizers` has those of Unicode 9: some 170 characters that are newer, above all marks in another order
+/// than that of their classes, it does not normalise, so texts with them may have other tokens here.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: about 80 ns for each word, half of them PCRE2's;
 /// without the memory of words, up to 120 (English and code, row 44 of bench). A word of n bytes takes
-/// n log n. No allocation once the scratch has grown. Thread-safe: copies share the vocabulary, of some 30
-/// bytes a token and 27 to 54 a merge.
+/// n log n. NFC costs ASCII nothing that can be measured, and text of many scripts a fifth more. No
+/// allocation once the scratch has grown. Thread-safe: copies share the vocabulary, of some 30 bytes a token
+/// and 27 to 54 a merge.
 /// Throws `errc::format` with the offset for what is no UTF-8, and for special tokens with
 /// `special_tokens::refuse`; `errc::limit` for a text of more than 2 GiB, and where the file's pattern
 /// backtracks without end.

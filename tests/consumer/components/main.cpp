@@ -67,6 +67,9 @@
 #ifdef CONSUMER_TIFF
 #include <penstock/codec/tiff.hpp>
 #endif
+#ifdef CONSUMER_UTF8PROC
+#include <penstock/codec/unicode_normalizer.hpp>
+#endif
 #ifdef CONSUMER_PCRE2
 #include <penstock/codec/bpe.hpp>
 #endif
@@ -238,6 +241,9 @@ int main() {
 #endif
 #ifdef CONSUMER_TIFF
   codec_refuses<ps::tiff>();
+#endif
+#ifdef CONSUMER_UTF8PROC
+  refuses("utf8proc", [](ps::bytes_view) { (void)ps::unicode_normalizer(ps::unicode_form::nfc)("\xff"); });
 #endif
 #ifdef CONSUMER_PCRE2
   refuses("pcre2", [](ps::bytes_view bytes) {

@@ -49,6 +49,9 @@
 #ifdef CONSUMER_HAS_GIF
 #include <penstock/penstock_gif.hpp>
 #endif
+#ifdef CONSUMER_HAS_UTF8PROC
+#include <penstock/penstock_utf8proc.hpp>
+#endif
 #ifdef CONSUMER_HAS_PCRE2
 #include <penstock/penstock_pcre2.hpp>
 #endif

@@ -5,6 +5,7 @@
 #include <penstock/codec/detail/shared_model.hpp>
 #include <penstock/codec/detail/token_pattern.hpp>
 #include <penstock/codec/tokenizer_options.hpp>
+#include <penstock/codec/unicode_normalizer.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -20,6 +21,7 @@ struct added_token {
   std::string text;
   std::uint32_t id = 0;
   bool special = false, strips_left = false, strips_right = false;
+  std::string sought = text;  ///< what stands for it in a text that has been normalised
 };
 
 /// Unicode's White_Space.
@@ -59,23 +61,23 @@ struct added_token {
 class added_tokens {
  public:
   explicit added_tokens(std::vector<added_token> all = {}) : all_(std::move(all)) {
-    std::ranges::sort(all_, {}, &added_token::text);
+    std::ranges::sort(all_, {}, &added_token::sought);
     for (const added_token& one : all_) {
-      const auto first = static_cast<unsigned char>(one.text.front());
+      const auto first = static_cast<unsigned char>(one.sought.front());
       firsts_ += begins_[first] ? 0u : 1u;
       begins_[first] = true;
     }
   }
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
   [[nodiscard]] const added_token* named(std::string_view text) const noexcept {
-    const auto at = std::ranges::lower_bound(all_, text, {}, &added_token::text);
-    return at != all_.end() && at->text == text ? &*at : nullptr;
+    const auto at = std::ranges::find(all_, text, &added_token::text);
+    return at != all_.end() ? &*at : nullptr;
   }
   /// The next one at or behind `at`, which becomes its place; null if there is none.
   [[nodiscard]] const added_token* find(std::string_view text, std::size_t& at) const noexcept {
     for (; at < text.size(); ++at) {
       if (firsts_ == 1) {
-        const void* const next = std::memchr(text.data() + at, all_.front().text.front(), text.size() - at);
+        const void* const next = std::memchr(text.data() + at, all_.front().sought.front(), text.size() - at);
         if (next == nullptr) return nullptr;
         at = static_cast<std::size_t>(static_cast<const char*>(next) - text.data());
       } else if (!begins_[static_cast<unsigned char>(text[at])]) {
@@ -93,12 +95,12 @@ class added_tokens {
     auto first = all_.begin(), last = all_.end();
     for (std::size_t depth = 0; depth < text.size() && first != last; ++depth) {
       const auto byte = [depth](const added_token& one) {
-        return one.text.size() > depth ? static_cast<unsigned char>(one.text[depth]) : -1;
+        return one.sought.size() > depth ? static_cast<unsigned char>(one.sought[depth]) : -1;
       };
       const int wanted = static_cast<unsigned char>(text[depth]);
       first = std::ranges::lower_bound(first, last, wanted, {}, byte);
       last = std::ranges::upper_bound(first, last, wanted, {}, byte);
-      if (first != last && first->text.size() == depth + 1) found = &*first;
+      if (first != last && first->sought.size() == depth + 1) found = &*first;
     }
     return found;
   }
@@ -106,6 +108,39 @@ class added_tokens {
   std::vector<added_token> all_;
   std::array<bool, 256> begins_{};
   std::size_t firsts_ = 0;
+};
+
+/// A step of changing a text, before it is split.
+struct normalize_step {
+  const normal_form* form = nullptr;  ///< null: `from` becomes `to`, or if it is empty, `to` is put before
+  std::string from, to;
+
+  /// The text itself, or in `memory`. Throws `errc::limit` for more than `most` bytes.
+  [[nodiscard]] std::string_view apply(std::string_view text, normal_form_memory& memory,
+                                       std::size_t most) const {
+    if (form != nullptr) {
+      text = form->apply(text, memory);
+      if (text.size() > most) refuse();
+      return text;
+    }
+    if (text.empty() || (!from.empty() && text.find(from) == text.npos)) return text;
+    memory.text.clear();
+    if (from.empty()) memory.text.append(bytes_of(to));
+    for (std::size_t at = 0; !from.empty() && (at = text.find(from)) != text.npos;) {
+      memory.text.append(bytes_of(text.substr(0, at)));
+      memory.text.append(bytes_of(to));
+      text.remove_prefix(at + from.size());
+      if (memory.text.size() > most) refuse();
+    }
+    memory.text.append(bytes_of(text));
+    if (memory.text.size() > most) refuse();
+    return text_of(memory.text.view());
+  }
+  [[noreturn, gnu::cold]] static void refuse() {
+    throw error(errc::limit,
+                "the tokenizer's normalizer makes too many bytes of a text for bpe: more than "
+                "2 GiB, or than 64 times as many as it has");
+  }
 };
 
 /// A step of splitting text into words.
@@ -117,14 +152,26 @@ struct split_step {
   bool contiguous = false;  ///< matches one behind the other are one word
 };
 
+/// The longest text that `bpe` takes.
+inline constexpr std::size_t max_text = 0x7fffffff;
+
 /// All that makes tokens of a text. Immutable, and shared by the workers.
 struct bpe_tokenizer {
   bpe_model model;
+  std::vector<normalize_step> normalizers;
   std::vector<split_step> steps;
   std::size_t prefixes = 0;                ///< how many of them put a space before a piece
-  added_tokens first, second;              ///< `second` is looked for in what `first` has left
+  added_tokens first, second;              ///< `second` is looked for in what `first` has left, normalised
   std::vector<std::uint32_t> front, back;  ///< around each text, if asked for
   std::string not_around;                  ///< why it cannot be asked for
+
+  /// A text as the normalizers make it: itself, or in `memory`, one for each of them.
+  [[nodiscard]] std::string_view normalized(std::string_view text,
+                                            std::vector<normal_form_memory>& memory) const {
+    const std::size_t most = std::min(64 * text.size() + 4096, max_text);
+    for (std::size_t i = 0; i < normalizers.size(); ++i) text = normalizers[i].apply(text, memory[i], most);
+    return text;
+  }
 };
 
 /// Words that a worker has seen, with their tokens: a table where a word has one place.
@@ -192,16 +239,16 @@ class bpe_worker {
   std::span<std::uint32_t> encode(const shared_model<bpe_tokenizer>& with, std::string_view text,
                                   special_tokens special, bool around, std::size_t cached_words) {
     if (!(with == tokenizer_) || cached_words != cached_words_) begin(with, cached_words);
-    if (text.size() > 0x7fffffff)
+    if (text.size() > max_text)
       throw error(errc::limit, "a text of more than 2 GiB has too many bytes for bpe; cut it into documents");
     // Each token has a byte of the text, or of a space that is put before a piece of it.
-    const std::size_t most =
-        (1 + tokenizer_->prefixes) * text.size() + tokenizer_->front.size() + tokenizer_->back.size() + 1;
-    tokens_.resize_for_overwrite(most * sizeof(std::uint32_t));
+    most_ = (1 + tokenizer_->prefixes) * text.size() + tokenizer_->front.size() + tokenizer_->back.size() + 1;
+    tokens_.resize_for_overwrite(most_ * sizeof(std::uint32_t));
     begin_ = end_ = reinterpret_cast<std::uint32_t*>(tokens_.data());
     text_ = text;
     if (around) end_ = std::ranges::copy(tokenizer_->front, end_).out;
     parts(tokenizer_->first, text, special, [&](std::string_view rest) {
+      if (!tokenizer_->normalizers.empty()) rest = normalized(rest);
       parts(tokenizer_->second, rest, special, [&](std::string_view piece) { split(0, piece); });
     });
     if (around) end_ = std::ranges::copy(tokenizer_->back, end_).out;
@@ -218,8 +265,27 @@ class bpe_worker {
     matches_ = {};
     prefixed_.clear();
     prefixed_.resize(with->steps.size());
+    normalized_.clear();
+    normalized_.resize(with->normalizers.size());
     cached_words_ = cached_words;
     tokenizer_ = with;
+  }
+
+  /// A part of the text as the normalizers make it, with room for its tokens.
+  [[nodiscard]] std::string_view normalized(std::string_view part) {
+    const std::string_view made = tokenizer_->normalized(part, normalized_);
+    if (made.size() > part.size()) grow((1 + tokenizer_->prefixes) * (made.size() - part.size()));
+    return made;
+  }
+  void grow(std::size_t more) {
+    most_ += more;
+    if (most_ * sizeof(std::uint32_t) <= tokens_.capacity()) return;
+    buffer larger(2 * most_ * sizeof(std::uint32_t));
+    const auto count = static_cast<std::size_t>(end_ - begin_);
+    if (count != 0) std::memcpy(larger.data(), begin_, count * sizeof(std::uint32_t));
+    tokens_ = std::move(larger);
+    begin_ = reinterpret_cast<std::uint32_t*>(tokens_.data());
+    end_ = begin_ + count;
   }
 
   /// Takes added tokens out of a text; what is between them goes to `use`.
@@ -229,7 +295,7 @@ class bpe_worker {
     if (added.empty()) return use(text);
     std::size_t done = 0, at = 0;
     while (const added_token* const one = added.find(text, at)) {
-      const std::size_t behind = at + one->text.size();
+      const std::size_t behind = at + one->sought.size();
       if (one->special && special != special_tokens::recognise) {
         if (special == special_tokens::refuse) refuse_special(*one, text.data() + at);
         at = behind;
@@ -244,10 +310,11 @@ class bpe_worker {
     if (done < text.size()) use(text.substr(done));
   }
   [[noreturn, gnu::cold]] void refuse_special(const added_token& one, const char* at) const {
-    throw error(errc::format, {"the text has the special token ", quoted(bytes_of(one.text), 40),
-                               " as words; write {.special = special_tokens::text} to take it for text, or "
-                               "recognise to take it for the token"})
-        .at_offset(static_cast<std::uint64_t>(at - text_.data()));
+    error e(errc::format, {"the text has the special token ", quoted(bytes_of(one.text), 40),
+                           " as words; write {.special = special_tokens::text} to take it for text, or "
+                           "recognise to take it for the token"});
+    if (const std::size_t place = offset_in(text_, at); place < text_.size()) e.at_offset(place);
+    throw e;
   }
 
   /// Does the steps of splitting from this one on. NOLINTNEXTLINE(misc-no-recursion): as deep as there are
@@ -323,11 +390,13 @@ class bpe_worker {
   std::size_t cached_words_ = 0;
   std::string_view text_;
   buffer tokens_;
+  std::size_t most_ = 0;  ///< tokens that may come
   std::uint32_t *begin_ = nullptr, *end_ = nullptr;
   word_cache words_;
   long_word long_word_;
   pattern_memory matches_;
   std::vector<buffer> prefixed_;
+  std::vector<normal_form_memory> normalized_;
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -115,7 +115,7 @@ class tokenizer_json {
     if (!all.is_object() || !all.contains("model"))
       throw error(errc::format, "the file is no tokenizer.json: it has no \"model\"");
     tokenizer_json reader;
-    reader.normalizer(member(all, "normalizer"));
+    reader.normalizer(member(all, "normalizer"), "normalizer");
     reader.model(all["model"]);
     reader.pre_tokenizer(member(all, "pre_tokenizer"), "pre_tokenizer");
     if (!reader.byte_level_) refuse_feature("pre_tokenizer", "without ByteLevel");
@@ -173,13 +173,42 @@ class tokenizer_json {
     return number;
   }
 
-  static void normalizer(const json_value& value) {
+  void normalizer(const json_value& value, place_name place, int depth = 0) {
     if (value.is_null()) return;
-    const std::string type = type_of(value, "normalizer");
-    if (type == "Sequence" && member(value, "normalizers").is_array() && member(value, "normalizers").empty())
+    const std::string type = type_of(value, place);
+    if (type == "Sequence") {
+      if (depth > 3) refuse_normalizer(place, "a Sequence within a Sequence within another one");
+      std::size_t i = 0;
+      for (const json_value& one : list(member(value, "normalizers"), place))
+        normalizer(one, text({place, ".normalizers[", i++, "]"}), depth + 1);
       return;
-    throw error(errc::format, {"the tokenizer's normalizer is ", quoted(bytes_of(type), 40),
-                               ", which bpe does not have: normalise the texts before, and set it to null"});
+    }
+    if (made_.normalizers.size() >= 32) refuse_tokenizer(place, "has more than 32 steps");
+    normalize_step step;
+    if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+      step.form = &normal_form::of(type == "NFC"    ? unicode_form::nfc
+                                   : type == "NFD"  ? unicode_form::nfd
+                                   : type == "NFKC" ? unicode_form::nfkc
+                                                    : unicode_form::nfkd);
+    } else if (type == "Prepend") {
+      step.to = words(member(value, "prepend"), place + ".prepend");
+    } else if (type == "Replace") {
+      const json_value& literal = member(member(value, "pattern"), "String");
+      if (literal.is_null()) refuse_normalizer(place, "a Replace of a regular expression");
+      step.from = words(literal, place + ".pattern");
+      if (step.from.empty()) refuse_tokenizer(place, "replaces a text that is empty");
+      step.to = words(member(value, "content"), place + ".content");
+      // So that a search takes no product of both texts' sizes.
+      if (step.from.size() > 256) refuse_tokenizer(place, "replaces a text of more than 256 bytes");
+    } else {
+      refuse_normalizer(place, type);
+    }
+    made_.normalizers.push_back(std::move(step));
+  }
+  [[noreturn, gnu::cold]] static void refuse_normalizer(std::string_view place, std::string_view what) {
+    throw error(errc::format, {"the tokenizer's ", place, " is ", quoted(bytes_of(what), 60),
+                               ", which bpe does not have: it has NFC, NFD, NFKC, NFKD, Prepend and Replace "
+                               "with a plain text; normalise the texts before, and set it to null"});
   }
 
   void model(const json_value& value) {
@@ -268,7 +297,8 @@ class tokenizer_json {
   void added(const json_value& value) {
     if (value.is_null()) return;
     std::vector<added_token> first, second;
-    std::map<std::string, std::uint32_t, std::less<>> seen;
+    std::map<std::string, std::uint32_t, std::less<>> seen, sought;
+    std::vector<normal_form_memory> memory(made_.normalizers.size());
     for (const json_value& one : list(value, "added_tokens")) {
       const std::string place = text({"added_tokens[", first.size() + second.size(), "]"});
       added_token token{words(member(one, "content"), place + ".content"),
@@ -278,7 +308,15 @@ class tokenizer_json {
       if (token.text.empty()) refuse_tokenizer(place, "is empty");
       if (!seen.emplace(token.text, token.id).second) refuse_tokenizer(place, "is there twice");
       name_token(made_.model, token);
-      (flag(one, "normalized", !token.special, place) ? second : first).push_back(std::move(token));
+      if (flag(one, "normalized", !token.special, place)) {
+        token.sought = made_.normalized(token.text, memory);
+        if (token.sought.empty()) refuse_tokenizer(place, "is empty once it is normalised");
+        if (!sought.emplace(token.sought, token.id).second)
+          refuse_tokenizer(place, "is there twice, once it is normalised");
+        second.push_back(std::move(token));
+      } else {
+        first.push_back(std::move(token));
+      }
     }
     made_.first = added_tokens(std::move(first));
     made_.second = added_tokens(std::move(second));
