@@ -12,55 +12,77 @@
 
 namespace penstock::inline v0_1 {
 
+/// Calls `put(piece)` for each piece of each sample, in order. Returns the number of the first sample that is
+/// too long and refused, or of all samples.
+std::size_t window_packer::divide(std::span<const std::uint64_t> lengths, std::uint64_t capacity,
+                                  const auto& put) {
+  std::uint64_t pieces = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::uint64_t length = lengths[i];
+    const auto add = [&](std::uint64_t first) {
+      put(packed_piece{static_cast<std::uint32_t>(i),
+                       static_cast<std::uint32_t>(std::min(length - first, capacity)), first, length});
+      ++pieces;
+    };
+    if (length <= capacity || options_.overlong == overlong::truncate) {
+      add(0);
+    } else if (options_.overlong == overlong::split) {
+      if ((length - 1) / capacity >= max_pieces - std::min(max_pieces, pieces)) return i;
+      for (std::uint64_t at = 0; at < length; at += capacity) add(at);
+    } else if (options_.overlong == overlong::refuse) {
+      return i;
+    }
+  }
+  return lengths.size();
+}
+
+PENSTOCK_INLINE row_packer& window_packer::packer_for(std::uint64_t capacity) {
+  if (!packer_ || packer_capacity_ != capacity) {
+    packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
+    packer_capacity_ = capacity;
+  }
+  return *packer_;
+}
+
 PENSTOCK_INLINE std::size_t window_packer::pack(std::span<const std::uint64_t> lengths,
                                                 std::uint64_t capacity) {
   pieces_.clear();
   units_.clear();
   pieces_.reserve(lengths.size());
   units_.reserve(lengths.size());
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    if (!add(static_cast<std::uint32_t>(i), lengths[i], capacity)) return i;
-  if (!packer_ || packer_capacity_ != capacity) {
-    packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
-    packer_capacity_ = capacity;
-  }
-  packer_->pack(units_);
-  return lengths.size();
+  const std::size_t fit = divide(lengths, capacity, [&](const packed_piece& piece) {
+    pieces_.push_back(piece);
+    units_.push_back(units_of(piece.length, options_.align));
+  });
+  if (fit != lengths.size()) return fit;
+  row_packer& packer = packer_for(capacity);
+  packer.pack(units_);
+  rows_ = packer.rows();
+  return fit;
 }
 
-PENSTOCK_INLINE void window_packer::write(packed_window& into, std::span<const std::uint64_t> lengths,
-                                          std::uint64_t key) const {
-  into.lengths.assign(lengths.begin(), lengths.end());
-  into.pieces.clear();
-  into.pieces.reserve(pieces_.size());
-  into.ends.clear();
-  into.ends.reserve(rows() + 1);
-  into.ends.push_back(0);
-  const permutation mixed(rows(), key);
-  for (std::size_t row = 0; row < rows(); ++row) {
+PENSTOCK_INLINE std::size_t window_packer::count(std::span<const std::uint64_t> lengths,
+                                                 std::uint64_t capacity) {
+  units_.clear();
+  units_.reserve(lengths.size());
+  const std::size_t fit = divide(lengths, capacity, [&](const packed_piece& piece) {
+    units_.push_back(units_of(piece.length, options_.align));
+  });
+  if (fit == lengths.size()) rows_ = packer_for(capacity).count(units_);
+  return fit;
+}
+
+PENSTOCK_INLINE void window_packer::write(packed_window& into, std::uint64_t key) const {
+  into.pieces.resize(pieces_.size());
+  into.ends.resize(rows_ + 1);
+  const permutation mixed(rows_, key);
+  std::size_t end = 0;
+  into.ends[0] = 0;
+  for (std::size_t row = 0; row < rows_; ++row) {
     const std::size_t from = options_.how == packing::in_order ? row : detail::to_size(mixed(row));
-    for (const std::uint32_t item : packer_->items(from)) into.pieces.push_back(pieces_[item]);
-    into.ends.push_back(into.pieces.size());
+    for (const std::uint32_t item : packer_->items(from)) into.pieces[end++] = pieces_[item];
+    into.ends[row + 1] = end;
   }
-}
-
-PENSTOCK_INLINE bool window_packer::add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
-  if (length <= capacity || options_.overlong == overlong::truncate) {
-    put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
-  } else if (options_.overlong == overlong::split) {
-    if ((length - 1) / capacity >= max_pieces - std::min<std::uint64_t>(max_pieces, pieces_.size()))
-      return false;
-    for (std::uint64_t at = 0; at < length; at += capacity)
-      put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
-  } else if (options_.overlong == overlong::refuse) {
-    return false;
-  }
-  return true;
-}
-
-PENSTOCK_INLINE void window_packer::put(const packed_piece& piece) {
-  pieces_.push_back(piece);
-  units_.push_back(units_of(piece.length, options_.align));
 }
 
 PENSTOCK_INLINE std::uint64_t row_order_key(std::uint64_t seed, std::uint64_t epoch, std::uint64_t window) {

@@ -19,8 +19,7 @@ struct packed_lengths {
 /// Where lengths come from: called about once per window.
 struct packed_source {
   std::shared_ptr<const void> self;
-  /// For the positions [first, end) of an epoch. If a length cannot be had, throws, and `into.lengths` has
-  /// those before it.
+  /// For the positions [first, end) of an epoch. Throws if a length cannot be had.
   void (*read)(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
                packed_lengths& into) = nullptr;
   std::uint64_t positions = 0;

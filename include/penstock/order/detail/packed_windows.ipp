@@ -20,22 +20,34 @@ class packed_windows::builder {
 
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
-    const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first,
-                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
-    const std::size_t packed = packer_.pack(read_.lengths, capacity);
-    if (packed == read_.lengths.size()) return true;
-    too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
-    return false;
+    read(epoch, number);
+    return fits(packer_.pack(read_.lengths, capacity), {epoch, of_.first_of(number)});
+  }
+  /// The same for the numbers of rows and pieces alone.
+  [[nodiscard]] bool count(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
+    read(epoch, number);
+    return fits(packer_.count(read_.lengths, capacity), {epoch, of_.first_of(number)});
   }
   [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
   /// The window that was packed last, its rows in the order of the epoch.
-  void write(packed_window& made, std::uint64_t key) const { packer_.write(made, read_.lengths, key); }
+  void write(packed_window& made, std::uint64_t key) const { packer_.write(made, key); }
 
   costly_sample too_long;
 
  private:
+  void read(std::uint64_t epoch, std::uint64_t number) {
+    const std::uint64_t first = of_.first_of(number);
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
+  }
+  [[nodiscard]] bool fits(std::size_t packed, position first) {
+    if (packed == read_.lengths.size()) return true;
+    too_long =
+        costly_sample{{first.epoch, first.index + packed}, read_.samples[packed], read_.lengths[packed]};
+    return false;
+  }
+
   const packed_windows& of_;
   packed_lengths read_;
   window_packer packer_;
@@ -84,7 +96,7 @@ PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::ui
     before.capacity = capacity_at({epoch, before.rows / std::max<std::uint64_t>(1, of_all)});
     made.marks.push_back(before);
     try {
-      if (!one.pack(epoch, w, before.capacity)) {
+      if (!one.count(epoch, w, before.capacity)) {
         made.too_long = one.too_long;
         return made;
       }
@@ -147,6 +159,7 @@ PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) 
   try {
     from_.read(from_.self.get(), 0, 0, std::min<std::uint64_t>(n, 64), some);
   } catch (...) {  // the pass over the epoch reports it
+    some.lengths.clear();
   }
   double sum = 0;
   for (const std::uint64_t length : some.lengths) sum += static_cast<double>(std::min(length, capacity));
@@ -277,6 +290,7 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
     rows = dealt(first, count);
     made->rows.rows = rows_.policy == tail::pad ? view.slots() : (count + rows_.world - 1) / rows_.world;
   } else {
+    rows.reserve(to_size(view.valid()));
     for (std::uint64_t i = 0; i < view.valid(); ++i) rows.push_back(view[i]);
     made->rows.rows = view.slots();
   }

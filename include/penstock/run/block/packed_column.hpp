@@ -149,7 +149,11 @@ class packed_column : public shapeless_column {
     return kept.get();
   }
   void pad(std::size_t first, std::size_t end) {
-    if (first < end) std::fill(values() + first, values() + end, First ? static_cast<T>(rows_->pad) : T{});
+    if (first >= end) return;
+    if (!First || rows_->pad == 0)
+      std::memset(values() + first, 0, (end - first) * sizeof(T));
+    else
+      std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
   }
 
   slot_memory memory_;

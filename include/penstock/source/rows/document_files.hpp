@@ -6,6 +6,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/rows/megatron_index.hpp>
 
 #include <bit>
@@ -59,6 +60,15 @@ class open_documents {
     w.offset = files_->offset(at);
     return element({extents(files_->length(at.first + at.sample))}, session, files_->object(at.shard),
                    w.offset, w, std::endian::native != std::endian::little);
+  }
+  /// Prefetches what says where a document is.
+  // Always inline, as prefetch_lines.
+  [[gnu::always_inline]] void glance(const manifest::place& at) const noexcept {
+    __builtin_prefetch(files_->firsts->data() + at.first + at.sample);
+  }
+  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
+    if (!used_) return {};
+    return {files_->offset(at), files_->length(at.first + at.sample) * sizeof(T)};
   }
   [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
   void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
