@@ -19,7 +19,7 @@ ps::packed_window packed(const std::vector<std::uint64_t>& lengths, std::uint64_
   ps::window_packer packer(options);
   REQUIRE(packer.pack(lengths, capacity) == lengths.size());
   ps::packed_window made;
-  packer.write(made, key);
+  packer.write(made, lengths, key);
   REQUIRE(made.rows() == packer.rows());
   REQUIRE(made.pieces.size() == packer.pieces());
   ps::window_packer counter(options);

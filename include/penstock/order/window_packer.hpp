@@ -61,7 +61,7 @@ struct packed_window {
 ///     const std::vector<std::uint64_t> sizes{100, 4000, 90};
 ///     window_packer packer(pack_options{.align = 8});
 ///     packed_window rows;
-///     if (packer.pack(sizes, 4096) == sizes.size()) packer.write(rows, row_order_key(7, 0, 0));
+///     if (packer.pack(sizes, 4096) == sizes.size()) packer.write(rows, sizes, row_order_key(7, 0, 0));
 class window_packer {
  public:
   explicit window_packer(const pack_options& options) : options_(options) {}
@@ -73,19 +73,20 @@ class window_packer {
   [[nodiscard]] std::size_t count(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t pieces() const noexcept { return units_.size(); }
-  /// The window that was packed last, its rows in the random order of this key, or in their own with
-  /// `packing::in_order`.
-  void write(packed_window& into, std::uint64_t key) const;
+  /// The window that was packed last, of these lengths, its rows in the random order of this key, or in their
+  /// own with `packing::in_order`.
+  void write(packed_window& into, std::span<const std::uint64_t> lengths, std::uint64_t key) const;
 
  private:
   static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
 
-  [[nodiscard]] std::size_t divide(std::span<const std::uint64_t> lengths, std::uint64_t capacity,
-                                   const auto& put);
+  /// Finds the pieces of samples. Returns the number of the first one that is too long and refused.
+  [[nodiscard]] std::size_t divide(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
+  [[nodiscard]] bool divide_one(std::uint32_t place, std::uint64_t length, std::uint64_t capacity);
   [[nodiscard]] row_packer& packer_for(std::uint64_t capacity);
 
   pack_options options_;
-  std::vector<packed_piece> pieces_;
+  std::vector<packed_piece> pieces_;  // empty if each sample is one, all of it
   std::vector<std::uint32_t> units_;  // lengths for the packer, in those of `align`
   std::optional<row_packer> packer_;
   std::uint64_t packer_capacity_ = 0;

@@ -12,28 +12,43 @@
 
 namespace penstock::inline v0_1 {
 
-/// Calls `put(piece)` for each piece of each sample, in order. Returns the number of the first sample that is
-/// too long and refused, or of all samples.
-std::size_t window_packer::divide(std::span<const std::uint64_t> lengths, std::uint64_t capacity,
-                                  const auto& put) {
-  std::uint64_t pieces = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const std::uint64_t length = lengths[i];
-    const auto add = [&](std::uint64_t first) {
-      put(packed_piece{static_cast<std::uint32_t>(i),
-                       static_cast<std::uint32_t>(std::min(length - first, capacity)), first, length});
-      ++pieces;
-    };
-    if (length <= capacity || options_.overlong == overlong::truncate) {
-      add(0);
-    } else if (options_.overlong == overlong::split) {
-      if ((length - 1) / capacity >= max_pieces - std::min(max_pieces, pieces)) return i;
-      for (std::uint64_t at = 0; at < length; at += capacity) add(at);
-    } else if (options_.overlong == overlong::refuse) {
-      return i;
-    }
+PENSTOCK_INLINE std::size_t window_packer::divide(std::span<const std::uint64_t> lengths,
+                                                  std::uint64_t capacity) {
+  pieces_.clear();
+  std::uint64_t longest = 0;
+  for (const std::uint64_t length : lengths) longest = std::max(longest, length);
+  if (longest > capacity) {
+    units_.clear();
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      if (!divide_one(static_cast<std::uint32_t>(i), lengths[i], capacity)) return i;
+  } else {
+    units_.resize(lengths.size());
+    if (options_.align == 1)
+      for (std::size_t i = 0; i < lengths.size(); ++i) units_[i] = static_cast<std::uint32_t>(lengths[i]);
+    else
+      for (std::size_t i = 0; i < lengths.size(); ++i)
+        units_[i] = units_of(static_cast<std::uint32_t>(lengths[i]), options_.align);
   }
   return lengths.size();
+}
+
+PENSTOCK_INLINE bool window_packer::divide_one(std::uint32_t place, std::uint64_t length,
+                                               std::uint64_t capacity) {
+  const auto put = [&](std::uint64_t first) {
+    const auto here = static_cast<std::uint32_t>(std::min(length - first, capacity));
+    pieces_.push_back({place, here, first, length});
+    units_.push_back(units_of(here, options_.align));
+  };
+  if (length <= capacity || options_.overlong == overlong::truncate) {
+    put(0);
+  } else if (options_.overlong == overlong::split) {
+    if ((length - 1) / capacity >= max_pieces - std::min<std::uint64_t>(max_pieces, pieces_.size()))
+      return false;
+    for (std::uint64_t at = 0; at < length; at += capacity) put(at);
+  } else if (options_.overlong == overlong::refuse) {
+    return false;
+  }
+  return true;
 }
 
 PENSTOCK_INLINE row_packer& window_packer::packer_for(std::uint64_t capacity) {
@@ -46,42 +61,36 @@ PENSTOCK_INLINE row_packer& window_packer::packer_for(std::uint64_t capacity) {
 
 PENSTOCK_INLINE std::size_t window_packer::pack(std::span<const std::uint64_t> lengths,
                                                 std::uint64_t capacity) {
-  pieces_.clear();
-  units_.clear();
-  pieces_.reserve(lengths.size());
-  units_.reserve(lengths.size());
-  const std::size_t fit = divide(lengths, capacity, [&](const packed_piece& piece) {
-    pieces_.push_back(piece);
-    units_.push_back(units_of(piece.length, options_.align));
-  });
-  if (fit != lengths.size()) return fit;
-  row_packer& packer = packer_for(capacity);
-  packer.pack(units_);
-  rows_ = packer.rows();
+  const std::size_t fit = divide(lengths, capacity);
+  if (fit == lengths.size()) {
+    row_packer& packer = packer_for(capacity);
+    packer.pack(units_);
+    rows_ = packer.rows();
+  }
   return fit;
 }
 
 PENSTOCK_INLINE std::size_t window_packer::count(std::span<const std::uint64_t> lengths,
                                                  std::uint64_t capacity) {
-  units_.clear();
-  units_.reserve(lengths.size());
-  const std::size_t fit = divide(lengths, capacity, [&](const packed_piece& piece) {
-    units_.push_back(units_of(piece.length, options_.align));
-  });
+  const std::size_t fit = divide(lengths, capacity);
   if (fit == lengths.size()) rows_ = packer_for(capacity).count(units_);
   return fit;
 }
 
-PENSTOCK_INLINE void window_packer::write(packed_window& into, std::uint64_t key) const {
-  into.pieces.resize(pieces_.size());
+PENSTOCK_INLINE void window_packer::write(packed_window& into, std::span<const std::uint64_t> lengths,
+                                          std::uint64_t key) const {
+  into.pieces.resize(units_.size());
   into.ends.resize(rows_ + 1);
-  const permutation mixed(rows_, key);
-  std::size_t end = 0;
   into.ends[0] = 0;
+  const permutation mixed(rows_, key);
+  packed_piece* to = into.pieces.data();
   for (std::size_t row = 0; row < rows_; ++row) {
     const std::size_t from = options_.how == packing::in_order ? row : detail::to_size(mixed(row));
-    for (const std::uint32_t item : packer_->items(from)) into.pieces[end++] = pieces_[item];
-    into.ends[row + 1] = end;
+    for (const std::uint32_t item : packer_->items(from))
+      *to++ = pieces_.empty()
+                  ? packed_piece{item, static_cast<std::uint32_t>(lengths[item]), 0, lengths[item]}
+                  : pieces_[item];
+    into.ends[row + 1] = static_cast<std::size_t>(to - into.pieces.data());
   }
 }
 

@@ -31,7 +31,7 @@ class packed_windows::builder {
   [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
   /// The window that was packed last, its rows in the order of the epoch.
-  void write(packed_window& made, std::uint64_t key) const { packer_.write(made, key); }
+  void write(packed_window& made, std::uint64_t key) const { packer_.write(made, read_.lengths, key); }
 
   costly_sample too_long;
 
@@ -222,6 +222,10 @@ class packed_epoch::row_reader {
         row_, number, of_.windows_->facts(), row_length,
         [&](const packed_piece& one, const packed_document& document) { f(first + one.place, document); });
   }
+  /// On average, rounded up.
+  [[nodiscard]] std::size_t documents_in_a_row() const noexcept {
+    return window_->pieces.size() / window_->rows() + 1;
+  }
   [[nodiscard]] std::uint64_t work() const noexcept {
     std::uint64_t sum = 0;
     for (std::size_t i = window_->ends[row_]; i < window_->ends[row_ + 1]; ++i)
@@ -300,6 +304,11 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   row_reader row(*this);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     row.go_to(rows[r]);
+    if (r == 0) {
+      const std::size_t about = rows.size() * row.documents_in_a_row();
+      made->positions.reserve(about);
+      made->rows.documents.reserve(about);
+    }
     row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
                       [&](std::uint64_t at, const packed_document& document) {
                         made->positions.push_back(at);

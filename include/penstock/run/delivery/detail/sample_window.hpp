@@ -38,7 +38,7 @@ class sample_window {
     lengths_.clear();
     for (std::size_t i = 0; i < gathered.rows(); ++i) lengths_.push_back(columns.sequence_length(i));
     const std::size_t packed = packer_.pack(lengths_, capacity());
-    if (packed == lengths_.size()) packer_.write(rows_, row_order_key(seed_, epoch, number));
+    if (packed == lengths_.size()) packer_.write(rows_, lengths_, row_order_key(seed_, epoch, number));
     return packed;
   }
   [[nodiscard]] std::uint64_t length(std::size_t sample) const { return lengths_[sample]; }
