@@ -222,8 +222,11 @@ class packed_epoch::row_reader {
         row_, number, of_.windows_->facts(), row_length,
         [&](const packed_piece& one, const packed_document& document) { f(first + one.place, document); });
   }
-  /// On average, rounded up.
-  [[nodiscard]] std::size_t documents_in_a_row() const noexcept {
+  [[nodiscard]] std::size_t documents() const noexcept {
+    return window_->ends[row_ + 1] - window_->ends[row_];
+  }
+  /// Of the rows of the window, rounded up.
+  [[nodiscard]] std::size_t documents_on_average() const noexcept {
     return window_->pieces.size() / window_->rows() + 1;
   }
   [[nodiscard]] std::uint64_t work() const noexcept {
@@ -302,19 +305,22 @@ PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mad
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
     made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
   row_reader row(*this);
+  std::size_t next = 0;
+  const auto resize = [&](std::size_t documents) {
+    made->positions.resize(documents);
+    made->rows.documents.resize(documents);
+  };
   for (std::size_t r = 0; r < rows.size(); ++r) {
     row.go_to(rows[r]);
-    if (r == 0) {
-      const std::size_t about = rows.size() * row.documents_in_a_row();
-      made->positions.reserve(about);
-      made->rows.documents.reserve(about);
-    }
+    if (made->positions.size() < next + row.documents())
+      resize(next + row.documents() + (rows.size() - r) * row.documents_on_average());
     row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
                       [&](std::uint64_t at, const packed_document& document) {
-                        made->positions.push_back(at);
-                        made->rows.documents.push_back(document);
+                        made->positions[next] = at;
+                        made->rows.documents[next++] = document;
                       });
   }
+  resize(next);
   return made;
 }
 

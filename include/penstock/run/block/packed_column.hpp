@@ -137,10 +137,11 @@ class packed_column : public shapeless_column {
   /// Copies the tokens that are here; `tokens` are those of the sample.
   void copy(std::size_t slot, const packed_document& d, const T* tokens) {
     tokens += d.first;
-    if (rows_->slices == 1) {
-      if (d.length != 0) std::memcpy(values() + place_of(d), tokens, d.length * sizeof(T));
-      return;
-    }
+    if (rows_->slices != 1) [[unlikely]]
+      return copy_slice(slot, d, tokens);
+    if (d.length != 0) std::memcpy(values() + place_of(d), tokens, d.length * sizeof(T));
+  }
+  void copy_slice(std::size_t slot, const packed_document& d, const T* tokens) {
     std::size_t run = 2 * slot;
     rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
       const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
