@@ -33,10 +33,11 @@ using penstock_test::put;
 static_assert(ps::indexed_source<ps::megatron_document_source<std::uint16_t, ps::mapped_file>>);
 static_assert(ps::array_expression<ps::megatron_document_source<std::int32_t, ps::file>::element>);
 static_assert(ps::sample_values<ps::document_lengths>);
-static_assert(ps::looks_ahead<decltype(std::declval<const ps::megatron_document_source<std::int32_t, ps::mapped_file>&>()
-                                           .connect())>);
 
 namespace documents_test {
+
+using mapped_source = ps::megatron_document_source<std::int32_t, ps::mapped_file>;
+static_assert(ps::looks_ahead<decltype(std::declval<const mapped_source&>().connect())>);
 
 using token = std::uint16_t;
 using sequences = std::vector<std::vector<std::uint32_t>>;  // of the sequences of each document

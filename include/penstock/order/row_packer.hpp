@@ -34,8 +34,8 @@ struct row_limits {
 /// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
 /// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
 /// sample, 12 per row, for `first_fit` up to 16 more per sample, for `count` up to 32, and for `best_fit` up
-/// to 17 KB, or above a capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
-/// and rows, `pack` allocates nothing.
+/// to 17 KB, or above a capacity of 4,097 about 300 bytes for each different room that rows have. Once it has
+/// seen as many samples and rows, `pack` allocates nothing.
 /// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
 /// Threads: one at a time.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing

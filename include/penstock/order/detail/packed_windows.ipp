@@ -222,13 +222,6 @@ class packed_epoch::row_reader {
         row_, number, of_.windows_->facts(), row_length,
         [&](const packed_piece& one, const packed_document& document) { f(first + one.place, document); });
   }
-  [[nodiscard]] std::size_t documents() const noexcept {
-    return window_->ends[row_ + 1] - window_->ends[row_];
-  }
-  /// Of the rows of the window, rounded up.
-  [[nodiscard]] std::size_t documents_on_average() const noexcept {
-    return window_->pieces.size() / window_->rows() + 1;
-  }
   [[nodiscard]] std::uint64_t work() const noexcept {
     std::uint64_t sum = 0;
     for (std::size_t i = window_->ends[row_]; i < window_->ends[row_ + 1]; ++i)
@@ -250,31 +243,38 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   return mark.pieces + window(w)->ends[to_size(row - mark.rows)];
 }
 
+void packed_epoch::with_mine(std::uint64_t step, const auto& f) const {
+  const std::lock_guard lock(cache_->guard);
+  for (const rank_step& one : cache_->steps)
+    if (one.there && one.number == step) return f(one);
+  rank_step& one = cache_->steps[cache_->next++ % cache_->steps.size()];
+  one.there = false;
+  make(step, one);
+  one.number = step;
+  one.there = true;
+  f(one);
+}
+
 PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
   if (table_->fails() && step == rows_.size / rows_.global) refuse();
-  return {0, mine(step)->positions.size()};
+  std::uint64_t slots = 0;
+  with_mine(step, [&](const rank_step& mine) { slots = mine.positions.size(); });
+  return {0, slots};
 }
 
 PENSTOCK_INLINE void packed_epoch::list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
-  const auto there = mine(step);
-  into.insert(into.end(), there->positions.begin(), there->positions.end());
+  with_mine(step, [&](const rank_step& mine) {
+    into.insert(into.end(), mine.positions.begin(), mine.positions.end());
+  });
 }
 
 PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) const {
-  const auto there = mine(step);
-  into.documents.assign(there->rows.documents.begin(), there->rows.documents.end());
-  into.rows = there->rows.rows;
-  into.capacity = there->rows.capacity;
-  const packed_facts& facts = windows_->facts();
-  into.slices = facts.slices;
-  into.slice = facts.slice;
-  into.pad = facts.options.pad;
-  into.lengths = &facts.lengths;
+  with_mine(step, [&](const rank_step& mine) { into = mine.packed; });
 }
 
 /// This rank's rows of a step, dealt by work.
-PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
-                                                               std::uint64_t count) const {
+PENSTOCK_INLINE void packed_epoch::deal(std::uint64_t first, std::uint64_t count,
+                                        std::vector<std::uint64_t>& mine) const {
   std::vector<std::uint64_t> work;
   row_reader row(*this);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -283,57 +283,41 @@ PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t fir
   }
   equal_work dealer;
   dealer.deal({work.data(), work.size()}, to_size(rows_.world));
-  std::vector<std::uint64_t> mine;
   for (const std::uint32_t i : dealer.rows(to_size(rows_.rank))) mine.push_back(first + i);
-  return mine;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::made(std::uint64_t step) const {
-  std::shared_ptr<rank_step> made(new rank_step());
+PENSTOCK_INLINE void packed_epoch::make(std::uint64_t step, rank_step& made) const {
   const std::uint64_t first = first_row(step), count = first_row(step + 1) - first;
   const step_view view = rows_.at(step);
-  std::vector<std::uint64_t> rows;
+  const packed_facts& facts = windows_->facts();
+  packed_step& into = made.packed;
+  into.slices = facts.slices;
+  into.slice = facts.slice;
+  into.pad = facts.options.pad;
+  into.lengths = &facts.lengths;
+  into.rows = view.slots();
+  made.rows.clear();
   if (dealt_by_) {
-    rows = dealt(first, count);
-    made->rows.rows = rows_.policy == tail::pad ? view.slots() : (count + rows_.world - 1) / rows_.world;
+    deal(first, count, made.rows);
+    if (rows_.policy != tail::pad) into.rows = (count + rows_.world - 1) / rows_.world;
   } else {
-    rows.reserve(to_size(view.valid()));
-    for (std::uint64_t i = 0; i < view.valid(); ++i) rows.push_back(view[i]);
-    made->rows.rows = view.slots();
+    for (std::uint64_t i = 0; i < view.valid(); ++i) made.rows.push_back(view[i]);
   }
   // The same on all ranks, also where it changes within the step.
+  into.capacity = 0;
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
-    made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+    into.capacity = std::max(into.capacity, table_->marks[w].capacity);
+  made.positions.clear();
+  into.documents.clear();
   row_reader row(*this);
-  std::size_t next = 0;
-  const auto resize = [&](std::size_t documents) {
-    made->positions.resize(documents);
-    made->rows.documents.resize(documents);
-  };
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    row.go_to(rows[r]);
-    if (made->positions.size() < next + row.documents())
-      resize(next + row.documents() + (rows.size() - r) * row.documents_on_average());
-    row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
+  for (std::size_t r = 0; r < made.rows.size(); ++r) {
+    row.go_to(made.rows[r]);
+    row.each_document(static_cast<std::uint32_t>(r), into.capacity,
                       [&](std::uint64_t at, const packed_document& document) {
-                        made->positions[next] = at;
-                        made->rows.documents[next++] = document;
+                        made.positions.push_back(at);
+                        into.documents.push_back(document);
                       });
   }
-  resize(next);
-  return made;
-}
-
-PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mine(std::uint64_t step) const {
-  {
-    const std::lock_guard lock(cache_->guard);
-    for (const auto& [number, there] : cache_->steps)
-      if (there && number == step) return there;
-  }
-  auto there = made(step);
-  const std::lock_guard lock(cache_->guard);
-  cache_->steps[cache_->next++ % cache_->steps.size()] = {step, there};
-  return there;
 }
 
 PENSTOCK_INLINE void packed_epoch::refuse() const {
