@@ -39771,6 +39771,11 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
 namespace penstock::inline v0_1 {
 namespace detail {
 
+/// Bytes of a file.
+struct file_stretch {
+  std::uint64_t begin = 0, size = 0;
+};
+
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;
@@ -40304,9 +40309,7 @@ namespace penstock::inline v0_1::detail {
 /// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
 /// is known and they lie close together.
 struct coming_sample {
-  struct stretch {
-    std::uint64_t begin = 0, size = 0;
-  };
+  using stretch = file_stretch;
   manifest::place place;
   stretch bytes;
 
@@ -41304,7 +41307,7 @@ class open_documents {
   [[gnu::always_inline]] void glance(const manifest::place& at) const noexcept {
     __builtin_prefetch(files_->firsts->data() + at.first + at.sample);
   }
-  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
+  [[nodiscard]] file_stretch seen(const manifest::place& at) const noexcept {
     if (!used_) return {};
     return {files_->offset(at), files_->length(at.first + at.sample) * sizeof(T)};
   }

@@ -6,7 +6,6 @@
 #include <penstock/core/random.hpp>
 #include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/records/record_reader.hpp>
 #include <penstock/source/rows/megatron_index.hpp>
 
 #include <bit>
@@ -66,7 +65,7 @@ class open_documents {
   [[gnu::always_inline]] void glance(const manifest::place& at) const noexcept {
     __builtin_prefetch(files_->firsts->data() + at.first + at.sample);
   }
-  [[nodiscard]] coming_sample::stretch seen(const manifest::place& at) const noexcept {
+  [[nodiscard]] file_stretch seen(const manifest::place& at) const noexcept {
     if (!used_) return {};
     return {files_->offset(at), files_->length(at.first + at.sample) * sizeof(T)};
   }
