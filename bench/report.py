@@ -56,7 +56,7 @@ PROGRAMS = (
     ("bench_cache_stage_to", ("28e", "28h")),
     ("bench_crypto", ("29a", "29b", "29c", "29d", "29e")),
     ("bench_gpu_stand_in", ("30", "30b")),
-    ("bench_sequences_packed_rows", ("40h", "43a", "43b", "43c", "43d")),
+    ("bench_sequences_packed_rows", ("40h", "43a", "43b", "43c", "43d", "43e", "43f", "43g", "43h")),
     ("bench_sequences_packing", ("40a", "40b", "40c", "40f", "40d", "40g", "41a", "41b")),
     ("bench_sequences_buckets", ("42a", "42b", "42c", "42d")),
     ("bench_sequences_tokenise", ("44a", "44b", "44c", "44d")),

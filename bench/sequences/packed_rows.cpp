@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packed rows of documents in memory, as `pack` gives them.
-//   40h  samples per second of one pass over an epoch: its order, the lengths, and packing
-//   43   rows of 4,096 tokens, against bare copies of the same documents, one behind the other
+// Packed rows of documents, as `pack` gives them.
+//   40h      samples per second of one pass over an epoch: its order, the lengths, and packing
+//   43a..d   rows of 4,096 tokens from mapped tokens, against bare copies of the same documents, one behind
+//            the other
+//   43e..h   the same from documents that a function gives, of which nothing can be prefetched
 
+#include "support/folder.hpp"
 #include "support/harness.hpp"
 
 #include <penstock/order.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/source/megatron_documents.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/pack.hpp>
 #include <penstock/stage/workers.hpp>
@@ -17,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -27,57 +32,117 @@ namespace {
 
 constexpr std::size_t row = 4096;
 
-/// Documents of 1 to 2,048 tokens, one behind the other as in a mapped file.
-struct documents {
-  explicit documents(std::uint64_t count) {
-    std::uint64_t at = 0;
+/// Lengths of documents of 1 to 2,048 tokens, and where each begins.
+struct lengths {
+  explicit lengths(std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      begins.push_back(at);
-      lengths.push_back(static_cast<std::uint32_t>(1 + (ps::mix64(i) & 2047)));
-      at += lengths.back();
+      begins.push_back(tokens);
+      sizes.push_back(static_cast<std::uint32_t>(1 + (ps::mix64(i) & 2047)));
+      tokens += sizes.back();
     }
-    tokens.resize(at);
-    std::iota(tokens.begin(), tokens.end(), 0u);
-  }
-  [[nodiscard]] std::span<const std::uint32_t> operator[](std::uint64_t i) const {
-    return {tokens.data() + begins[i], lengths[i]};
   }
 
   std::vector<std::uint64_t> begins;
-  std::vector<std::uint32_t> lengths;
-  std::vector<std::uint32_t> tokens;
+  std::vector<std::uint32_t> sizes;
+  std::uint64_t tokens = 0;
 };
 
-void measure_copies(const bench::options& o, const bench::row& r, bool shuffled, std::uint64_t workers) {
+/// Documents that a function gives, in memory.
+struct given_documents {
+  explicit given_documents(const lengths& of) : lengths_of(of), tokens(of.tokens) {
+    std::iota(tokens.begin(), tokens.end(), 0);
+  }
+  [[nodiscard]] auto source() const {
+    return ps::generated(lengths_of.sizes.size(), [this](std::uint64_t i) {
+      return std::span(tokens.data() + lengths_of.begins[i], lengths_of.sizes[i]);
+    });
+  }
+  [[nodiscard]] ps::sample_list<std::uint32_t> lengths_for_pack() const {
+    return ps::sample_list(lengths_of.sizes);
+  }
+  [[nodiscard]] const std::int32_t* data() const { return tokens.data(); }
+
+  const lengths& lengths_of;
+  std::vector<std::int32_t> tokens;
+};
+
+/// The same in mapped files, as Megatron writes them.
+struct mapped_documents {
+  mapped_documents(const bench::folder& where, const lengths& of)
+      : prefix(where.file("text_document")), mapped(written(of)) {}
+
+  [[nodiscard]] auto source() const { return ps::megatron_documents<std::int32_t>(prefix); }
+  [[nodiscard]] auto lengths_for_pack() const { return source().lengths(); }
+  [[nodiscard]] const std::int32_t* data() const {
+    return reinterpret_cast<const std::int32_t*>(mapped.data());
+  }
+
+  [[nodiscard]] std::string written(const lengths& of) const {
+    std::vector<std::int32_t> tokens(of.tokens);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    write(prefix + ".bin", [&](std::ofstream& out) { put(out, tokens); });
+    std::vector<std::uint64_t> offsets, documents{0};
+    for (const std::uint64_t begin : of.begins) {
+      offsets.push_back(4 * begin);
+      documents.push_back(documents.size());
+    }
+    write(prefix + ".idx", [&](std::ofstream& out) {
+      out.write("MMIDIDX\0\0", 9);
+      put(out, std::vector<std::uint64_t>{1});
+      out.put(4);  // 32 bits
+      put(out, std::vector<std::uint64_t>{offsets.size(), documents.size()});
+      put(out, of.sizes);
+      put(out, offsets);
+      put(out, documents);
+    });
+    return prefix + ".bin";
+  }
+  static void write(const std::string& path, const auto& what) {
+    std::ofstream out(path, std::ios::binary);
+    what(out);
+    if (!out.flush()) throw std::runtime_error("cannot write " + path);
+  }
+  template <class T>
+  static void put(std::ofstream& out, const std::vector<T>& values) {
+    out.write(reinterpret_cast<const char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(T)));
+  }
+
+  std::string prefix;
+  bench::mapping mapped;
+};
+
+void measure_copies(const bench::options& o, const bench::row& r, const lengths& all, const auto& documents,
+                    bool shuffled, std::uint64_t workers) {
   if (!o.wants(r.id)) return;
-  const documents all(o.quick ? 20'000 : 100'000);
-  const auto texts = ps::generated(all.lengths.size(), [&all](std::uint64_t i) { return all[i]; });
-  const ps::sample_list lengths(all.lengths);
   const auto compare = [&](const auto& ordered, const auto& order_of, const ps::pack_options& options) {
-    auto run = (ordered | ps::pack(lengths, row, options) | ps::batch(8) | ps::workers(workers)).open();
-    std::vector<std::uint32_t> copy(8 * row);
+    auto run =
+        (ordered | ps::pack(documents.lengths_for_pack(), row, options) | ps::batch(8) | ps::workers(workers))
+            .open();
+    std::vector<std::int32_t> copy(8 * row);
     // Bare copies: the documents in the epoch's order, as many as fit into a batch.
     const auto bare = [&] {
       std::size_t used = 0;
       std::uint64_t count = 0;
-      for (; count < all.lengths.size(); ++count) {
-        const auto document = all[order_of(count)];
-        if (used + document.size() > copy.size()) {
+      for (; count < all.sizes.size(); ++count) {
+        const std::uint64_t i = order_of(count);
+        const std::size_t size = all.sizes[i];
+        if (used + size > copy.size()) {
           asm volatile("" : : "r"(copy.data()) : "memory");
           used = 0;
         }
-        std::memcpy(copy.data() + used, document.data(), document.size_bytes());
-        used += document.size();
+        std::memcpy(copy.data() + used, documents.data() + all.begins[i], 4 * size);
+        used += size;
       }
       return count;
     };
     bench::compare(o, r, bench::epochs_of(run, [](auto& b) { return std::uint64_t{b.valid_size()}; }), bare);
   };
   if (shuffled) {
-    const ps::permutation mixed(all.lengths.size(), 7);
-    compare(texts | ps::shuffle(ps::seed(7)), [&](std::uint64_t k) { return mixed(k); }, {});
+    const ps::permutation mixed(all.sizes.size(), 7);
+    compare(documents.source() | ps::shuffle(ps::seed(7)), [&](std::uint64_t k) { return mixed(k); }, {});
   } else {
-    compare(texts, [](std::uint64_t k) { return k; }, {.how = ps::packing::in_order});
+    compare(documents.source(), [](std::uint64_t k) { return k; }, {.how = ps::packing::in_order});
   }
 }
 
@@ -109,12 +174,23 @@ void measure_pass(const bench::options& o) {
 
 void measure(const bench::options& o) {
   measure_pass(o);
-  measure_copies(o, {"43a", "packed rows in order, 1 worker / bare copies of the documents", 0.85}, false, 1);
-  measure_copies(o, {"43b", "packed rows of shuffled documents, 1 worker / bare copies of them", 0.85}, true,
-                 1);
-  measure_copies(o, {"43c", "packed rows in order, without workers / bare copies", 0.85}, false, 0);
-  measure_copies(o, {"43d", "packed rows of shuffled documents, without workers / bare copies", 0.85}, true,
-                 0);
+  const lengths all(o.quick ? 20'000 : 100'000);
+  const auto measure_all = [&](const auto& documents, const char* ids, const char* what, double bar) {
+    const auto one = [&](int number, const char* how, bool shuffled, std::uint64_t workers) {
+      const std::string id = std::string("43") + ids[number];
+      measure_copies(o, {id, std::string("packed rows ") + how + what + " / bare copies of them", bar}, all,
+                     documents, shuffled, workers);
+    };
+    one(0, "in order, 1 worker, of ", false, 1);
+    one(1, "shuffled, 1 worker, of ", true, 1);
+    one(2, "in order, without workers, of ", false, 0);
+    one(3, "shuffled, without workers, of ", true, 0);
+  };
+  {
+    const bench::folder where(o, "sequences_packed_rows");
+    measure_all(mapped_documents(where, all), "abcd", "mapped documents", 0.85);
+  }
+  measure_all(given_documents(all), "efgh", "documents that a function gives", 0);
 }
 
 }  // namespace

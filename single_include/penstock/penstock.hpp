@@ -24919,23 +24919,30 @@ class packed_column : public shapeless_column {
     const packed_document& d = rows_->documents[slot];
     if (!has_length(value, d.whole)) [[unlikely]]
       detail::refuse_length(detail::value_shape(value), d, *rows_);
-    if constexpr (detail::lies_in_memory<U>)
-      copy(slot, d, detail::values_in_memory(value) + d.first);
-    else if (d.length == d.whole && rows_->slices == 1)
-      detail::write_values(value, row(d), detail::value_shape(value), memory_.space());
+    if constexpr (detail::lies_in_memory<U>) return copy(slot, d, detail::values_in_memory(value));
+    if constexpr (requires { value.in_place(); })
+      if (const T* const there = value.in_place()) return copy(slot, d, there);
+    if (d.length == d.whole && rows_->slices == 1)
+      detail::write_values(value, values() + place_of(d), detail::value_shape(value), memory_.space());
     else
-      copy(slot, d, all_of(value, detail::value_shape(value)) + d.first);
+      copy(slot, d, all_of(value, detail::value_shape(value)));
   }
   void blank(std::size_t slot) { rows_->documents[slot].length = 0; }
   /// Fills the padding.
   void finish(std::size_t /*first*/, std::size_t /*slots*/, std::size_t /*valid*/, bool /*holes*/ = false) {
     const packed_rows view = rows_->view();
     std::size_t done = 0;
+    const auto pad_to = [&](std::size_t place, std::uint32_t tokens) {
+      pad(done, place);
+      done = place + tokens;
+    };
     for (const packed_document& d : view.documents())
-      view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
-        pad(done, place);
-        done = place + std::min(count, d.length - std::min(first, d.length));
-      });
+      if (rows_->slices == 1)
+        pad_to(place_of(d), d.length);
+      else
+        view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
+          pad_to(place, std::min(count, d.length - std::min(first, d.length)));
+        });
     pad(done, view.row_count() * view.capacity());
   }
   /// Makes room for so many rows, and keeps what is in the first `keep`.
@@ -24980,16 +24987,23 @@ class packed_column : public shapeless_column {
     room_for_next_ = runs;
   }
   [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
-  [[nodiscard]] T* row(const packed_document& d) const noexcept {
-    return values() + d.row * rows_->capacity + d.begin;
+  /// Unless rows are sliced.
+  [[nodiscard]] std::size_t place_of(const packed_document& d) const noexcept {
+    return d.row * detail::to_size(rows_->capacity) + d.begin;
   }
-  /// Copies the tokens that are here; `tokens` are those of the document.
+  /// Copies the tokens that are here; `tokens` are those of the sample.
   void copy(std::size_t slot, const packed_document& d, const T* tokens) {
+    tokens += d.first;
+    if (rows_->slices != 1) [[unlikely]]
+      return copy_slice(slot, d, tokens);
+    if (d.length != 0) std::memcpy(values() + place_of(d), tokens, d.length * sizeof(T));
+  }
+  void copy_slice(std::size_t slot, const packed_document& d, const T* tokens) {
     std::size_t run = 2 * slot;
     rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
       const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
       if (used != 0) std::memcpy(values() + place, tokens + token, used * sizeof(T));
-      if (rows_->slices != 1) next_[run++] = token + count < d.length ? tokens[token + count] : T{};
+      next_[run++] = token + count < d.length ? tokens[token + count] : T{};
     });
   }
   /// The whole value, in memory of this thread.
@@ -25006,7 +25020,11 @@ class packed_column : public shapeless_column {
     return kept.get();
   }
   void pad(std::size_t first, std::size_t end) {
-    if (first < end) std::fill(values() + first, values() + end, First ? static_cast<T>(rows_->pad) : T{});
+    if (first >= end) return;
+    if (!First || rows_->pad == 0)
+      std::memset(values() + first, 0, (end - first) * sizeof(T));
+    else
+      std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
   }
 
   slot_memory memory_;
@@ -31596,9 +31614,9 @@ struct row_limits {
 /// `max_samples` the number of rows does not depend on that.
 /// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
 /// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
-/// sample, 12 per row, for `first_fit` up to 16 more per sample, and for `best_fit` up to 17 KB, or above a
-/// capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
-/// and rows, `pack` allocates nothing.
+/// sample, 12 per row, for `first_fit` up to 16 more per sample, for `count` up to 32, and for `best_fit` up
+/// to 17 KB, or above a capacity of 4,097 about 300 bytes for each different room that rows have. Once it has
+/// seen as many samples and rows, `pack` allocates nothing.
 /// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
 /// Threads: one at a time.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
@@ -31614,6 +31632,9 @@ class row_packer {
 
   /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
   void pack(std::span<const std::uint32_t> lengths);
+  /// How many rows `pack` makes of them. With `best_fit` and any number of samples in a row this takes less
+  /// time, because it depends only on how many samples have each length. What was packed before is gone.
+  [[nodiscard]] std::size_t count(std::span<const std::uint32_t> lengths);
 
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
@@ -31624,8 +31645,10 @@ class row_packer {
  private:
   using lengths_view = std::span<const std::uint32_t>;
 
-  void check(lengths_view lengths) const;
+  std::uint32_t check(lengths_view lengths) const;
   void best_fit(lengths_view lengths);
+  [[nodiscard]] std::size_t count_best_fit(lengths_view lengths, std::uint32_t longest);
+  [[nodiscard]] std::uint32_t count_equal(std::uint32_t length, std::uint32_t samples);
   void first_fit(lengths_view lengths);
   void in_order(lengths_view lengths);
   void sort_by_length(lengths_view lengths);
@@ -31645,7 +31668,7 @@ class row_packer {
   std::size_t rows_ = 0;
   std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
   std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort
-  std::vector<std::uint32_t> counts_;  // of the sort
+  std::vector<std::uint32_t> counts_;  // of the sort, and of the samples of each length
   std::vector<open> open_;
   std::vector<std::uint32_t> tree_;  // first_fit: the most room among the rows below each node
   detail::rows_by_room rooms_;
@@ -31704,13 +31727,25 @@ PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
   }
 }
 
-PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
+PENSTOCK_INLINE std::size_t row_packer::count(lengths_view lengths) {
+  constexpr std::uint32_t few = 8;  // counters for each sample: clearing more takes longer than sorting
+  rows_ = 0;
+  const std::uint32_t longest = check(lengths);
+  if (limits_.how == packing::best_fit && max_samples_ == detail::rows_by_room::none &&
+      longest / few < lengths.size())
+    return count_best_fit(lengths, longest);
+  pack(lengths);
+  return std::exchange(rows_, 0);
+}
+
+/// Returns the longest.
+PENSTOCK_INLINE std::uint32_t row_packer::check(lengths_view lengths) const {
   if (lengths.size() >= detail::rows_by_room::none)
     throw error(errc::argument, {"rows are packed from ", lengths.size(),
                                  " samples, and it must be fewer than 2^32 - 1; pack them in windows"});
   std::uint32_t longest = 0;
   for (const std::uint32_t length : lengths) longest = std::max(longest, length);
-  if (longest <= capacity_) return;
+  if (longest <= capacity_) return longest;
   const std::size_t where = static_cast<std::size_t>(
       std::find_if(lengths.begin(), lengths.end(), [&](std::uint32_t n) { return n > capacity_; }) -
       lengths.begin());
@@ -31802,6 +31837,48 @@ PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t fir
     }
     if (newest != none && left != 0) push(left, newest, oldest);
   }
+}
+
+/// Best fit decreasing with numbers in place of samples and rows: `rooms_` has for each room how many rows
+/// have it.
+PENSTOCK_INLINE std::size_t row_packer::count_best_fit(lengths_view lengths, std::uint32_t longest) {
+  detail::at_least(counts_, std::size_t{longest} + 1);
+  std::fill_n(counts_.begin(), std::size_t{longest} + 1, 0u);
+  for (const std::uint32_t length : lengths) ++counts_[length];
+  rooms_.reset(std::max(1u, capacity_ - 1));
+  std::size_t rows = longest == 0 ? 1 : 0;  // for samples that all have length 0
+  for (std::uint32_t length = longest; length != 0; --length)
+    if (counts_[length] != 0) rows += count_equal(length, counts_[length]);
+  return rows;
+}
+
+/// Returns how many rows the samples of one length open.
+PENSTOCK_INLINE std::uint32_t row_packer::count_equal(std::uint32_t length, std::uint32_t samples) {
+  constexpr std::uint32_t none = detail::rows_by_room::none;
+  const auto add = [&](std::uint32_t room, std::uint32_t rows) {
+    std::uint32_t& there = rooms_.make(room);
+    there = rows + (there == none ? 0 : there);
+  };
+  std::uint32_t opened = 0;
+  while (samples != 0) {
+    const std::uint32_t found = rooms_.least(length), room = found == none ? capacity_ : found;
+    const std::uint32_t each = room - length < length ? 1 : room / length, left = room - each * length;
+    const std::uint32_t there = found == none ? none : rooms_.first(found);
+    const std::uint32_t full = std::min(each == 1 ? samples : samples / each, there);
+    samples -= full * each;
+    const std::uint32_t last = full == there ? 0 : samples;  // those in a row that remains with more room
+    const std::uint32_t used = full + (last != 0 ? 1 : 0);
+    if (found == none)
+      opened += used;
+    else if (used == there)
+      rooms_.remove(found);
+    else
+      rooms_.first(found) = there - used;
+    samples -= last;
+    if (full != 0 && left != 0) add(left, full);
+    if (last != 0) add(room - last * length, 1);
+  }
+  return opened;
 }
 
 /// Puts samples of length 0, which every row has room for.
@@ -32469,6 +32546,7 @@ struct packed_piece {
   std::uint32_t place = 0;   // its number in the window
   std::uint32_t length = 0;  // without padding
   std::uint64_t first = 0;   // its first token in the sample
+  std::uint64_t whole = 0;   // tokens of the whole sample
 };
 
 /// A length in units of `align`, rounded up.
@@ -32483,9 +32561,8 @@ struct packed_piece {
 
 /// The rows of a window.
 struct packed_window {
-  std::vector<std::uint64_t> lengths;  // of its samples
-  std::vector<packed_piece> pieces;    // row after row
-  std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
+  std::vector<packed_piece> pieces;  // row after row
+  std::vector<std::size_t> ends;     // row r has the pieces [ends[r], ends[r + 1])
 
   [[nodiscard]] std::size_t rows() const noexcept { return ends.empty() ? 0 : ends.size() - 1; }
   /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch. If rows are
@@ -32500,7 +32577,7 @@ struct packed_window {
       const bool to_the_end = facts.slices != 1 && i + 1 == ends[row + 1];
       const std::uint32_t places = to_the_end ? static_cast<std::uint32_t>(row_length) - begin
                                               : padded_length(piece.length, facts.options.align);
-      f(piece, packed_document{number, begin, piece.length, places, piece.first, lengths[piece.place]});
+      f(piece, packed_document{number, begin, piece.length, places, piece.first, piece.whole});
       begin += places;
     }
   }
@@ -32520,23 +32597,28 @@ class window_packer {
   /// Packs samples of these lengths into rows of `capacity` tokens. Returns the number of the first sample
   /// that is too long and refused; that of all samples if there is none.
   [[nodiscard]] std::size_t pack(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
-  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
-  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
-  /// The window that was packed last, its rows in the random order of this key, or in their own with
-  /// `packing::in_order`.
+  /// The same in less time, where only the numbers of rows and pieces are wanted.
+  [[nodiscard]] std::size_t count(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t pieces() const noexcept { return units_.size(); }
+  /// The window that was packed last, of these lengths, its rows in the random order of this key, or in their
+  /// own with `packing::in_order`.
   void write(packed_window& into, std::span<const std::uint64_t> lengths, std::uint64_t key) const;
 
  private:
   static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
 
-  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity);
-  void put(const packed_piece& piece);
+  /// Finds the pieces of samples. Returns the number of the first one that is too long and refused.
+  [[nodiscard]] std::size_t divide(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
+  [[nodiscard]] bool divide_one(std::uint32_t place, std::uint64_t length, std::uint64_t capacity);
+  [[nodiscard]] row_packer& packer_for(std::uint64_t capacity);
 
   pack_options options_;
-  std::vector<packed_piece> pieces_;
+  std::vector<packed_piece> pieces_;  // empty if each sample is one, all of it
   std::vector<std::uint32_t> units_;  // lengths for the packer, in those of `align`
   std::optional<row_packer> packer_;
   std::uint64_t packer_capacity_ = 0;
+  std::size_t rows_ = 0;
 };
 
 /// The key of the order in which the rows of a window come.
@@ -32740,55 +32822,86 @@ class permutation {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE std::size_t window_packer::pack(std::span<const std::uint64_t> lengths,
-                                                std::uint64_t capacity) {
+PENSTOCK_INLINE std::size_t window_packer::divide(std::span<const std::uint64_t> lengths,
+                                                  std::uint64_t capacity) {
   pieces_.clear();
-  units_.clear();
-  pieces_.reserve(lengths.size());
-  units_.reserve(lengths.size());
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    if (!add(static_cast<std::uint32_t>(i), lengths[i], capacity)) return i;
-  if (!packer_ || packer_capacity_ != capacity) {
-    packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
-    packer_capacity_ = capacity;
+  std::uint64_t longest = 0;
+  for (const std::uint64_t length : lengths) longest = std::max(longest, length);
+  if (longest > capacity) {
+    units_.clear();
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      if (!divide_one(static_cast<std::uint32_t>(i), lengths[i], capacity)) return i;
+  } else {
+    units_.resize(lengths.size());
+    if (options_.align == 1)
+      for (std::size_t i = 0; i < lengths.size(); ++i) units_[i] = static_cast<std::uint32_t>(lengths[i]);
+    else
+      for (std::size_t i = 0; i < lengths.size(); ++i)
+        units_[i] = units_of(static_cast<std::uint32_t>(lengths[i]), options_.align);
   }
-  packer_->pack(units_);
   return lengths.size();
 }
 
-PENSTOCK_INLINE void window_packer::write(packed_window& into, std::span<const std::uint64_t> lengths,
-                                          std::uint64_t key) const {
-  into.lengths.assign(lengths.begin(), lengths.end());
-  into.pieces.clear();
-  into.pieces.reserve(pieces_.size());
-  into.ends.clear();
-  into.ends.reserve(rows() + 1);
-  into.ends.push_back(0);
-  const permutation mixed(rows(), key);
-  for (std::size_t row = 0; row < rows(); ++row) {
-    const std::size_t from = options_.how == packing::in_order ? row : detail::to_size(mixed(row));
-    for (const std::uint32_t item : packer_->items(from)) into.pieces.push_back(pieces_[item]);
-    into.ends.push_back(into.pieces.size());
-  }
-}
-
-PENSTOCK_INLINE bool window_packer::add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity) {
+PENSTOCK_INLINE bool window_packer::divide_one(std::uint32_t place, std::uint64_t length,
+                                               std::uint64_t capacity) {
+  const auto put = [&](std::uint64_t first) {
+    const auto here = static_cast<std::uint32_t>(std::min(length - first, capacity));
+    pieces_.push_back({place, here, first, length});
+    units_.push_back(units_of(here, options_.align));
+  };
   if (length <= capacity || options_.overlong == overlong::truncate) {
-    put({place, static_cast<std::uint32_t>(std::min(length, capacity)), 0});
+    put(0);
   } else if (options_.overlong == overlong::split) {
     if ((length - 1) / capacity >= max_pieces - std::min<std::uint64_t>(max_pieces, pieces_.size()))
       return false;
-    for (std::uint64_t at = 0; at < length; at += capacity)
-      put({place, static_cast<std::uint32_t>(std::min(length - at, capacity)), at});
+    for (std::uint64_t at = 0; at < length; at += capacity) put(at);
   } else if (options_.overlong == overlong::refuse) {
     return false;
   }
   return true;
 }
 
-PENSTOCK_INLINE void window_packer::put(const packed_piece& piece) {
-  pieces_.push_back(piece);
-  units_.push_back(units_of(piece.length, options_.align));
+PENSTOCK_INLINE row_packer& window_packer::packer_for(std::uint64_t capacity) {
+  if (!packer_ || packer_capacity_ != capacity) {
+    packer_.emplace(row_limits{capacity / options_.align, options_.max_samples, options_.how});
+    packer_capacity_ = capacity;
+  }
+  return *packer_;
+}
+
+PENSTOCK_INLINE std::size_t window_packer::pack(std::span<const std::uint64_t> lengths,
+                                                std::uint64_t capacity) {
+  const std::size_t fit = divide(lengths, capacity);
+  if (fit == lengths.size()) {
+    row_packer& packer = packer_for(capacity);
+    packer.pack(units_);
+    rows_ = packer.rows();
+  }
+  return fit;
+}
+
+PENSTOCK_INLINE std::size_t window_packer::count(std::span<const std::uint64_t> lengths,
+                                                 std::uint64_t capacity) {
+  const std::size_t fit = divide(lengths, capacity);
+  if (fit == lengths.size()) rows_ = packer_for(capacity).count(units_);
+  return fit;
+}
+
+PENSTOCK_INLINE void window_packer::write(packed_window& into, std::span<const std::uint64_t> lengths,
+                                          std::uint64_t key) const {
+  into.pieces.resize(units_.size());
+  into.ends.resize(rows_ + 1);
+  into.ends[0] = 0;
+  const permutation mixed(rows_, key);
+  packed_piece* to = into.pieces.data();
+  for (std::size_t row = 0; row < rows_; ++row) {
+    const std::size_t from = options_.how == packing::in_order ? row : detail::to_size(mixed(row));
+    for (const std::uint32_t item : packer_->items(from))
+      *to++ = pieces_.empty()
+                  ? packed_piece{item, static_cast<std::uint32_t>(lengths[item]), 0, lengths[item]}
+                  : pieces_[item];
+    into.ends[row + 1] = static_cast<std::size_t>(to - into.pieces.data());
+  }
 }
 
 PENSTOCK_INLINE std::uint64_t row_order_key(std::uint64_t seed, std::uint64_t epoch, std::uint64_t window) {
@@ -39658,6 +39771,11 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
 namespace penstock::inline v0_1 {
 namespace detail {
 
+/// Bytes of a file.
+struct file_stretch {
+  std::uint64_t begin = 0, size = 0;
+};
+
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;
@@ -40137,15 +40255,20 @@ class stored_array : public Shape {
   /// A view of the values: in place if the session has views and the values are aligned and in this
   /// machine's byte order, otherwise of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
-      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
-        return {reinterpret_cast<const T*>(data), this->shape()};
-    }
+    if (const T* const there = in_place()) return {there, this->shape()};
     worker_->scratch.resize_for_overwrite(bytes());
     T* const values = reinterpret_cast<T*>(worker_->scratch.data());
     write_dense(values);
     return {values, this->shape()};
+  }
+  /// The values where they are, if `finish` would show them in place and there are any; otherwise null.
+  [[nodiscard]] const T* in_place() const {
+    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return reinterpret_cast<const T*>(data);
+    }
+    return nullptr;
   }
   /// The offset of the values in their file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
@@ -40186,9 +40309,7 @@ namespace penstock::inline v0_1::detail {
 /// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
 /// is known and they lie close together.
 struct coming_sample {
-  struct stretch {
-    std::uint64_t begin = 0, size = 0;
-  };
+  using stretch = file_stretch;
   manifest::place place;
   stretch bytes;
 
@@ -41181,6 +41302,15 @@ class open_documents {
     return element({extents(files_->length(at.first + at.sample))}, session, files_->object(at.shard),
                    w.offset, w, std::endian::native != std::endian::little);
   }
+  /// Prefetches what says where a document is.
+  // Always inline, as prefetch_lines.
+  [[gnu::always_inline]] void glance(const manifest::place& at) const noexcept {
+    __builtin_prefetch(files_->firsts->data() + at.first + at.sample);
+  }
+  [[nodiscard]] file_stretch seen(const manifest::place& at) const noexcept {
+    if (!used_) return {};
+    return {files_->offset(at), files_->length(at.first + at.sample) * sizeof(T)};
+  }
   [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
   void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
     e.in_file(files_->path(at.shard)).at_offset(w.offset);
@@ -41867,7 +41997,7 @@ class megatron_document_source
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads each index
 /// once, and keeps 8 bytes for each document.
 /// Cost per sample: a binary search among the files and one copy of the document, or one read if the storage
-/// has no views; no allocation.
+/// has no views; no allocation. In a shuffled order the first 4 KiB of mapped documents are prefetched.
 /// Threads: any number at once.
 /// Throws `errc::format`, with file and offset, as `megatron_tokens` does; `errc::argument` if there is no
 /// document, and for a storage that names only one file of a pair; `errc::io`, also for a file that was
@@ -49095,8 +49225,7 @@ struct packed_lengths {
 /// Where lengths come from: called about once per window.
 struct packed_source {
   std::shared_ptr<const void> self;
-  /// For the positions [first, end) of an epoch. If a length cannot be had, throws, and `into.lengths` has
-  /// those before it.
+  /// For the positions [first, end) of an epoch. Throws if a length cannot be had.
   void (*read)(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
                packed_lengths& into) = nullptr;
   std::uint64_t positions = 0;
@@ -49190,24 +49319,27 @@ class packed_epoch {
 
  private:
   struct rank_step {
-    std::vector<std::uint64_t> positions;
-    packed_step rows;
+    bool there = false;
+    std::uint64_t number = 0;
+    std::vector<std::uint64_t> rows;       // numbers in the epoch
+    std::vector<std::uint64_t> positions;  // of their documents
+    packed_step packed;
   };
   struct cache {
     std::mutex guard;
-    // the last ones, in turn
-    std::array<std::pair<std::uint64_t, std::shared_ptr<const rank_step>>, 4> steps;
+    std::array<rank_step, 4> steps;  // the last ones, in turn
     std::size_t next = 0;
   };
 
   /// Rows of a step, over all ranks.
   [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
-  [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
-  [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
+  /// Calls `f(rank_step)` with this rank's part of a step.
+  void with_mine(std::uint64_t step, const auto& f) const;
+  void make(std::uint64_t step, rank_step& made) const;
   [[nodiscard]] std::shared_ptr<const packed_window> window(std::size_t number) const;
   /// A row at a time; keeps its window.
   class row_reader;
-  [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;
+  void deal(std::uint64_t first, std::uint64_t count, std::vector<std::uint64_t>& mine) const;
   [[noreturn, gnu::cold]] void refuse() const;
 
   std::shared_ptr<const packed_windows> windows_;
@@ -49237,13 +49369,13 @@ class packed_windows::builder {
 
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
-    const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first,
-                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
-    const std::size_t packed = packer_.pack(read_.lengths, capacity);
-    if (packed == read_.lengths.size()) return true;
-    too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
-    return false;
+    read(epoch, number);
+    return fits(packer_.pack(read_.lengths, capacity), {epoch, of_.first_of(number)});
+  }
+  /// The same for the numbers of rows and pieces alone.
+  [[nodiscard]] bool count(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
+    read(epoch, number);
+    return fits(packer_.count(read_.lengths, capacity), {epoch, of_.first_of(number)});
   }
   [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
@@ -49253,6 +49385,18 @@ class packed_windows::builder {
   costly_sample too_long;
 
  private:
+  void read(std::uint64_t epoch, std::uint64_t number) {
+    const std::uint64_t first = of_.first_of(number);
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
+  }
+  [[nodiscard]] bool fits(std::size_t packed, position first) {
+    if (packed == read_.lengths.size()) return true;
+    too_long =
+        costly_sample{{first.epoch, first.index + packed}, read_.samples[packed], read_.lengths[packed]};
+    return false;
+  }
+
   const packed_windows& of_;
   packed_lengths read_;
   window_packer packer_;
@@ -49301,7 +49445,7 @@ PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::ui
     before.capacity = capacity_at({epoch, before.rows / std::max<std::uint64_t>(1, of_all)});
     made.marks.push_back(before);
     try {
-      if (!one.pack(epoch, w, before.capacity)) {
+      if (!one.count(epoch, w, before.capacity)) {
         made.too_long = one.too_long;
         return made;
       }
@@ -49364,6 +49508,7 @@ PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) 
   try {
     from_.read(from_.self.get(), 0, 0, std::min<std::uint64_t>(n, 64), some);
   } catch (...) {  // the pass over the epoch reports it
+    some.lengths.clear();
   }
   double sum = 0;
   for (const std::uint64_t length : some.lengths) sum += static_cast<double>(std::min(length, capacity));
@@ -49447,31 +49592,38 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   return mark.pieces + window(w)->ends[to_size(row - mark.rows)];
 }
 
+void packed_epoch::with_mine(std::uint64_t step, const auto& f) const {
+  const std::lock_guard lock(cache_->guard);
+  for (const rank_step& one : cache_->steps)
+    if (one.there && one.number == step) return f(one);
+  rank_step& one = cache_->steps[cache_->next++ % cache_->steps.size()];
+  one.there = false;
+  make(step, one);
+  one.number = step;
+  one.there = true;
+  f(one);
+}
+
 PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
   if (table_->fails() && step == rows_.size / rows_.global) refuse();
-  return {0, mine(step)->positions.size()};
+  std::uint64_t slots = 0;
+  with_mine(step, [&](const rank_step& mine) { slots = mine.positions.size(); });
+  return {0, slots};
 }
 
 PENSTOCK_INLINE void packed_epoch::list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
-  const auto there = mine(step);
-  into.insert(into.end(), there->positions.begin(), there->positions.end());
+  with_mine(step, [&](const rank_step& mine) {
+    into.insert(into.end(), mine.positions.begin(), mine.positions.end());
+  });
 }
 
 PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) const {
-  const auto there = mine(step);
-  into.documents.assign(there->rows.documents.begin(), there->rows.documents.end());
-  into.rows = there->rows.rows;
-  into.capacity = there->rows.capacity;
-  const packed_facts& facts = windows_->facts();
-  into.slices = facts.slices;
-  into.slice = facts.slice;
-  into.pad = facts.options.pad;
-  into.lengths = &facts.lengths;
+  with_mine(step, [&](const rank_step& mine) { into = mine.packed; });
 }
 
 /// This rank's rows of a step, dealt by work.
-PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
-                                                               std::uint64_t count) const {
+PENSTOCK_INLINE void packed_epoch::deal(std::uint64_t first, std::uint64_t count,
+                                        std::vector<std::uint64_t>& mine) const {
   std::vector<std::uint64_t> work;
   row_reader row(*this);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -49480,48 +49632,41 @@ PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t fir
   }
   equal_work dealer;
   dealer.deal({work.data(), work.size()}, to_size(rows_.world));
-  std::vector<std::uint64_t> mine;
   for (const std::uint32_t i : dealer.rows(to_size(rows_.rank))) mine.push_back(first + i);
-  return mine;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::made(std::uint64_t step) const {
-  std::shared_ptr<rank_step> made(new rank_step());
+PENSTOCK_INLINE void packed_epoch::make(std::uint64_t step, rank_step& made) const {
   const std::uint64_t first = first_row(step), count = first_row(step + 1) - first;
   const step_view view = rows_.at(step);
-  std::vector<std::uint64_t> rows;
+  const packed_facts& facts = windows_->facts();
+  packed_step& into = made.packed;
+  into.slices = facts.slices;
+  into.slice = facts.slice;
+  into.pad = facts.options.pad;
+  into.lengths = &facts.lengths;
+  into.rows = view.slots();
+  made.rows.clear();
   if (dealt_by_) {
-    rows = dealt(first, count);
-    made->rows.rows = rows_.policy == tail::pad ? view.slots() : (count + rows_.world - 1) / rows_.world;
+    deal(first, count, made.rows);
+    if (rows_.policy != tail::pad) into.rows = (count + rows_.world - 1) / rows_.world;
   } else {
-    for (std::uint64_t i = 0; i < view.valid(); ++i) rows.push_back(view[i]);
-    made->rows.rows = view.slots();
+    for (std::uint64_t i = 0; i < view.valid(); ++i) made.rows.push_back(view[i]);
   }
   // The same on all ranks, also where it changes within the step.
+  into.capacity = 0;
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
-    made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+    into.capacity = std::max(into.capacity, table_->marks[w].capacity);
+  made.positions.clear();
+  into.documents.clear();
   row_reader row(*this);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    row.go_to(rows[r]);
-    row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
+  for (std::size_t r = 0; r < made.rows.size(); ++r) {
+    row.go_to(made.rows[r]);
+    row.each_document(static_cast<std::uint32_t>(r), into.capacity,
                       [&](std::uint64_t at, const packed_document& document) {
-                        made->positions.push_back(at);
-                        made->rows.documents.push_back(document);
+                        made.positions.push_back(at);
+                        into.documents.push_back(document);
                       });
   }
-  return made;
-}
-
-PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mine(std::uint64_t step) const {
-  {
-    const std::lock_guard lock(cache_->guard);
-    for (const auto& [number, there] : cache_->steps)
-      if (there && number == step) return there;
-  }
-  auto there = made(step);
-  const std::lock_guard lock(cache_->guard);
-  cache_->steps[cache_->next++ % cache_->steps.size()] = {step, there};
-  return there;
 }
 
 PENSTOCK_INLINE void packed_epoch::refuse() const {
@@ -49594,17 +49739,18 @@ class packed_cut {
     const source& here = *static_cast<const source*>(self);
     typename Orders::binding bound;
     here.orders.rebind(bound, epoch, first, end);
-    into.samples.clear();
-    into.lengths.clear();
-    for (std::uint64_t i = first; i < end; ++i) into.samples.push_back(bound(i).index);
-    for (const std::uint64_t sample : into.samples) {
-      try {
-        into.lengths.push_back(here.length_of(sample));
-      } catch (error& e) {
-        const std::uint64_t at = first + into.lengths.size();
-        e.in_part(detail::text({"the length of sample ", sample})).in_stage("pack").add_context({epoch, at});
-        throw;
-      }
+    const std::size_t n = detail::to_size(end - first);
+    into.samples.resize(n);
+    into.lengths.resize(n);
+    for (std::size_t i = 0; i < n; ++i) into.samples[i] = bound(first + i).index;
+    std::size_t i = 0;
+    try {
+      for (; i < n; ++i) into.lengths[i] = here.length_of(into.samples[i]);
+    } catch (error& e) {
+      e.in_part(detail::text({"the length of sample ", into.samples[i]}))
+          .in_stage("pack")
+          .add_context({epoch, first + i});
+      throw;
     }
   }
   static std::shared_ptr<detail::packed_windows> make_windows(Orders orders, Length length,
@@ -73216,7 +73362,8 @@ struct pack_stage : detail::packing_fields<Names...> {
 /// begins.
 ///
 /// With lengths, a run makes one pass over the lengths of an epoch when it first needs it, as `batch_by`
-/// does, and keeps 24 bytes for each window; each window is packed once more when its rows are due.
+/// does, and keeps 24 bytes for each window. It only counts their rows: by `best_fit` without `.max_samples`
+/// in about half of the time of packing, otherwise by packing them. A window is packed when its rows are due.
 /// Kind: pack. Keeps all five guarantees with lengths; epochs may differ in steps, so `take`, `skip`,
 /// `repeat` and `steps(n)` cannot follow it.
 /// Bad samples, with lengths: under `bad_samples::skip` the places of one are padding. `bad_samples::replace`

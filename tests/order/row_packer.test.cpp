@@ -153,6 +153,8 @@ TEST_CASE("order/row_packer: no row above its capacity, and no sample lost or tw
             how == ps::packing::in_order ? next_fit(limits, of) : plainly_packed(limits, of);
         // Row for row and sample for sample: ties, too, are as documented.
         REQUIRE(made == expected);
+        REQUIRE(packer.count(of) == expected.size());
+        REQUIRE(packer.rows() == 0);
       }
     }
   }
@@ -170,7 +172,9 @@ TEST_CASE("order/row_packer: many samples of few lengths are as they would be on
     for (const ps::packing how : {ps::packing::best_fit, ps::packing::first_fit}) {
       const ps::row_limits limits{capacity, most, how};
       ps::row_packer packer(limits);
-      CHECK(packed(packer, of) == plainly_packed(limits, of));
+      const rows expected = plainly_packed(limits, of);
+      CHECK(packed(packer, of) == expected);
+      CHECK(packer.count(of) == expected.size());
     }
   }
 }
@@ -189,9 +193,11 @@ TEST_CASE("order/row_packer: a packer that is used again forgets what it packed,
       const lengths small(large.begin(), large.begin() + 700);
       ps::row_packer fresh(limits);
       CHECK(packed(reused, small) == packed(fresh, small));
+      static_cast<void>(reused.count(large));
       const std::uint64_t before = penstock_test::allocations;
       reused.pack(large);
       reused.pack(small);
+      CHECK(reused.count(large) > reused.count(small));
       CHECK(penstock_test::allocations == before);
     }
   }

@@ -22,6 +22,10 @@ ps::packed_window packed(const std::vector<std::uint64_t>& lengths, std::uint64_
   packer.write(made, lengths, key);
   REQUIRE(made.rows() == packer.rows());
   REQUIRE(made.pieces.size() == packer.pieces());
+  ps::window_packer counter(options);
+  REQUIRE(counter.count(lengths, capacity) == lengths.size());
+  REQUIRE(counter.rows() == made.rows());
+  REQUIRE(counter.pieces() == made.pieces.size());
   return made;
 }
 
@@ -74,6 +78,7 @@ TEST_CASE("order/window_packer: long samples") {
   const std::vector<std::uint64_t> lengths{3, 25, 10};
   ps::window_packer refusing(ps::pack_options{});
   CHECK(refusing.pack(lengths, 10) == 1);
+  CHECK(refusing.count(lengths, 10) == 1);
   CHECK(packed(lengths, 10, {.overlong = ps::overlong::drop}).pieces.size() == 2);
   const auto cut = packed(lengths, 10, {.how = ps::packing::in_order, .overlong = ps::overlong::truncate});
   REQUIRE(cut.pieces.size() == 3);
@@ -82,6 +87,7 @@ TEST_CASE("order/window_packer: long samples") {
   REQUIRE(split.pieces.size() == 5);
   CHECK(split.pieces[3].first == 20);
   CHECK(split.pieces[3].length == 5);
+  CHECK(split.pieces[3].whole == 25);
 }
 
 TEST_CASE("order/window_packer: a window without samples has no rows") {

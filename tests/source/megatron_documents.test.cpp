@@ -36,6 +36,9 @@ static_assert(ps::sample_values<ps::document_lengths>);
 
 namespace documents_test {
 
+using mapped_source = ps::megatron_document_source<std::int32_t, ps::mapped_file>;
+static_assert(ps::looks_ahead<decltype(std::declval<const mapped_source&>().connect())>);
+
 using token = std::uint16_t;
 using sequences = std::vector<std::vector<std::uint32_t>>;  // of the sequences of each document
 

@@ -54,17 +54,18 @@ class packed_cut {
     const source& here = *static_cast<const source*>(self);
     typename Orders::binding bound;
     here.orders.rebind(bound, epoch, first, end);
-    into.samples.clear();
-    into.lengths.clear();
-    for (std::uint64_t i = first; i < end; ++i) into.samples.push_back(bound(i).index);
-    for (const std::uint64_t sample : into.samples) {
-      try {
-        into.lengths.push_back(here.length_of(sample));
-      } catch (error& e) {
-        const std::uint64_t at = first + into.lengths.size();
-        e.in_part(detail::text({"the length of sample ", sample})).in_stage("pack").add_context({epoch, at});
-        throw;
-      }
+    const std::size_t n = detail::to_size(end - first);
+    into.samples.resize(n);
+    into.lengths.resize(n);
+    for (std::size_t i = 0; i < n; ++i) into.samples[i] = bound(first + i).index;
+    std::size_t i = 0;
+    try {
+      for (; i < n; ++i) into.lengths[i] = here.length_of(into.samples[i]);
+    } catch (error& e) {
+      e.in_part(detail::text({"the length of sample ", into.samples[i]}))
+          .in_stage("pack")
+          .add_context({epoch, first + i});
+      throw;
     }
   }
   static std::shared_ptr<detail::packed_windows> make_windows(Orders orders, Length length,

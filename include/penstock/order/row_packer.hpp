@@ -33,9 +33,9 @@ struct row_limits {
 /// `max_samples` the number of rows does not depend on that.
 /// Cost: `best_fit` sorts by counting, and finds a row for all samples of a length that fit there at once, in
 /// O(log capacity); `first_fit` takes O(log n) for each sample. The packer keeps its memory: 12 bytes per
-/// sample, 12 per row, for `first_fit` up to 16 more per sample, and for `best_fit` up to 17 KB, or above a
-/// capacity of 4,097 about 300 bytes for each different room that rows have. Once it has seen as many samples
-/// and rows, `pack` allocates nothing.
+/// sample, 12 per row, for `first_fit` up to 16 more per sample, for `count` up to 32, and for `best_fit` up
+/// to 17 KB, or above a capacity of 4,097 about 300 bytes for each different room that rows have. Once it has
+/// seen as many samples and rows, `pack` allocates nothing.
 /// Throws `error(errc::argument)` for an impossible limit, and for a sample that is longer than a row.
 /// Threads: one at a time.
 /// Source: H. Ding and others, "Fewer Truncations Improve Language Modeling", ICML 2024 (best fit decreasing
@@ -51,6 +51,9 @@ class row_packer {
 
   /// Packs samples of these lengths, each at most `capacity`. What was packed before is gone.
   void pack(std::span<const std::uint32_t> lengths);
+  /// How many rows `pack` makes of them. With `best_fit` and any number of samples in a row this takes less
+  /// time, because it depends only on how many samples have each length. What was packed before is gone.
+  [[nodiscard]] std::size_t count(std::span<const std::uint32_t> lengths);
 
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The samples in row r, as numbers of `lengths`. Valid until the next `pack`.
@@ -61,8 +64,10 @@ class row_packer {
  private:
   using lengths_view = std::span<const std::uint32_t>;
 
-  void check(lengths_view lengths) const;
+  std::uint32_t check(lengths_view lengths) const;
   void best_fit(lengths_view lengths);
+  [[nodiscard]] std::size_t count_best_fit(lengths_view lengths, std::uint32_t longest);
+  [[nodiscard]] std::uint32_t count_equal(std::uint32_t length, std::uint32_t samples);
   void first_fit(lengths_view lengths);
   void in_order(lengths_view lengths);
   void sort_by_length(lengths_view lengths);
@@ -82,7 +87,7 @@ class row_packer {
   std::size_t rows_ = 0;
   std::vector<std::uint32_t> order_;   // the samples in the order in which they are put
   std::vector<std::uint32_t> row_of_;  // and the row of each; before that, the other side of the sort
-  std::vector<std::uint32_t> counts_;  // of the sort
+  std::vector<std::uint32_t> counts_;  // of the sort, and of the samples of each length
   std::vector<open> open_;
   std::vector<std::uint32_t> tree_;  // first_fit: the most room among the rows below each node
   detail::rows_by_room rooms_;

@@ -56,13 +56,25 @@ PENSTOCK_INLINE void row_packer::pack(std::span<const std::uint32_t> lengths) {
   }
 }
 
-PENSTOCK_INLINE void row_packer::check(lengths_view lengths) const {
+PENSTOCK_INLINE std::size_t row_packer::count(lengths_view lengths) {
+  constexpr std::uint32_t few = 8;  // counters for each sample: clearing more takes longer than sorting
+  rows_ = 0;
+  const std::uint32_t longest = check(lengths);
+  if (limits_.how == packing::best_fit && max_samples_ == detail::rows_by_room::none &&
+      longest / few < lengths.size())
+    return count_best_fit(lengths, longest);
+  pack(lengths);
+  return std::exchange(rows_, 0);
+}
+
+/// Returns the longest.
+PENSTOCK_INLINE std::uint32_t row_packer::check(lengths_view lengths) const {
   if (lengths.size() >= detail::rows_by_room::none)
     throw error(errc::argument, {"rows are packed from ", lengths.size(),
                                  " samples, and it must be fewer than 2^32 - 1; pack them in windows"});
   std::uint32_t longest = 0;
   for (const std::uint32_t length : lengths) longest = std::max(longest, length);
-  if (longest <= capacity_) return;
+  if (longest <= capacity_) return longest;
   const std::size_t where = static_cast<std::size_t>(
       std::find_if(lengths.begin(), lengths.end(), [&](std::uint32_t n) { return n > capacity_; }) -
       lengths.begin());
@@ -154,6 +166,48 @@ PENSTOCK_INLINE void row_packer::put_equal(std::uint32_t length, std::size_t fir
     }
     if (newest != none && left != 0) push(left, newest, oldest);
   }
+}
+
+/// Best fit decreasing with numbers in place of samples and rows: `rooms_` has for each room how many rows
+/// have it.
+PENSTOCK_INLINE std::size_t row_packer::count_best_fit(lengths_view lengths, std::uint32_t longest) {
+  detail::at_least(counts_, std::size_t{longest} + 1);
+  std::fill_n(counts_.begin(), std::size_t{longest} + 1, 0u);
+  for (const std::uint32_t length : lengths) ++counts_[length];
+  rooms_.reset(std::max(1u, capacity_ - 1));
+  std::size_t rows = longest == 0 ? 1 : 0;  // for samples that all have length 0
+  for (std::uint32_t length = longest; length != 0; --length)
+    if (counts_[length] != 0) rows += count_equal(length, counts_[length]);
+  return rows;
+}
+
+/// Returns how many rows the samples of one length open.
+PENSTOCK_INLINE std::uint32_t row_packer::count_equal(std::uint32_t length, std::uint32_t samples) {
+  constexpr std::uint32_t none = detail::rows_by_room::none;
+  const auto add = [&](std::uint32_t room, std::uint32_t rows) {
+    std::uint32_t& there = rooms_.make(room);
+    there = rows + (there == none ? 0 : there);
+  };
+  std::uint32_t opened = 0;
+  while (samples != 0) {
+    const std::uint32_t found = rooms_.least(length), room = found == none ? capacity_ : found;
+    const std::uint32_t each = room - length < length ? 1 : room / length, left = room - each * length;
+    const std::uint32_t there = found == none ? none : rooms_.first(found);
+    const std::uint32_t full = std::min(each == 1 ? samples : samples / each, there);
+    samples -= full * each;
+    const std::uint32_t last = full == there ? 0 : samples;  // those in a row that remains with more room
+    const std::uint32_t used = full + (last != 0 ? 1 : 0);
+    if (found == none)
+      opened += used;
+    else if (used == there)
+      rooms_.remove(found);
+    else
+      rooms_.first(found) = there - used;
+    samples -= last;
+    if (full != 0 && left != 0) add(left, full);
+    if (last != 0) add(room - last * length, 1);
+  }
+  return opened;
 }
 
 /// Puts samples of length 0, which every row has room for.

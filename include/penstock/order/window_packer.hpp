@@ -18,6 +18,7 @@ struct packed_piece {
   std::uint32_t place = 0;   // its number in the window
   std::uint32_t length = 0;  // without padding
   std::uint64_t first = 0;   // its first token in the sample
+  std::uint64_t whole = 0;   // tokens of the whole sample
 };
 
 /// A length in units of `align`, rounded up.
@@ -32,9 +33,8 @@ struct packed_piece {
 
 /// The rows of a window.
 struct packed_window {
-  std::vector<std::uint64_t> lengths;  // of its samples
-  std::vector<packed_piece> pieces;    // row after row
-  std::vector<std::size_t> ends;       // row r has the pieces [ends[r], ends[r + 1])
+  std::vector<packed_piece> pieces;  // row after row
+  std::vector<std::size_t> ends;     // row r has the pieces [ends[r], ends[r + 1])
 
   [[nodiscard]] std::size_t rows() const noexcept { return ends.empty() ? 0 : ends.size() - 1; }
   /// Calls `f(piece, document)` for each piece of a row, which becomes row `number` of a batch. If rows are
@@ -49,7 +49,7 @@ struct packed_window {
       const bool to_the_end = facts.slices != 1 && i + 1 == ends[row + 1];
       const std::uint32_t places = to_the_end ? static_cast<std::uint32_t>(row_length) - begin
                                               : padded_length(piece.length, facts.options.align);
-      f(piece, packed_document{number, begin, piece.length, places, piece.first, lengths[piece.place]});
+      f(piece, packed_document{number, begin, piece.length, places, piece.first, piece.whole});
       begin += places;
     }
   }
@@ -69,23 +69,28 @@ class window_packer {
   /// Packs samples of these lengths into rows of `capacity` tokens. Returns the number of the first sample
   /// that is too long and refused; that of all samples if there is none.
   [[nodiscard]] std::size_t pack(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
-  [[nodiscard]] std::size_t rows() const noexcept { return packer_->rows(); }
-  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
-  /// The window that was packed last, its rows in the random order of this key, or in their own with
-  /// `packing::in_order`.
+  /// The same in less time, where only the numbers of rows and pieces are wanted.
+  [[nodiscard]] std::size_t count(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t pieces() const noexcept { return units_.size(); }
+  /// The window that was packed last, of these lengths, its rows in the random order of this key, or in their
+  /// own with `packing::in_order`.
   void write(packed_window& into, std::span<const std::uint64_t> lengths, std::uint64_t key) const;
 
  private:
   static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 28;
 
-  [[nodiscard]] bool add(std::uint32_t place, std::uint64_t length, std::uint64_t capacity);
-  void put(const packed_piece& piece);
+  /// Finds the pieces of samples. Returns the number of the first one that is too long and refused.
+  [[nodiscard]] std::size_t divide(std::span<const std::uint64_t> lengths, std::uint64_t capacity);
+  [[nodiscard]] bool divide_one(std::uint32_t place, std::uint64_t length, std::uint64_t capacity);
+  [[nodiscard]] row_packer& packer_for(std::uint64_t capacity);
 
   pack_options options_;
-  std::vector<packed_piece> pieces_;
+  std::vector<packed_piece> pieces_;  // empty if each sample is one, all of it
   std::vector<std::uint32_t> units_;  // lengths for the packer, in those of `align`
   std::optional<row_packer> packer_;
   std::uint64_t packer_capacity_ = 0;
+  std::size_t rows_ = 0;
 };
 
 /// The key of the order in which the rows of a window come.

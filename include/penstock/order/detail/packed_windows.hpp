@@ -19,8 +19,7 @@ struct packed_lengths {
 /// Where lengths come from: called about once per window.
 struct packed_source {
   std::shared_ptr<const void> self;
-  /// For the positions [first, end) of an epoch. If a length cannot be had, throws, and `into.lengths` has
-  /// those before it.
+  /// For the positions [first, end) of an epoch. Throws if a length cannot be had.
   void (*read)(const void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t end,
                packed_lengths& into) = nullptr;
   std::uint64_t positions = 0;
@@ -114,24 +113,27 @@ class packed_epoch {
 
  private:
   struct rank_step {
-    std::vector<std::uint64_t> positions;
-    packed_step rows;
+    bool there = false;
+    std::uint64_t number = 0;
+    std::vector<std::uint64_t> rows;       // numbers in the epoch
+    std::vector<std::uint64_t> positions;  // of their documents
+    packed_step packed;
   };
   struct cache {
     std::mutex guard;
-    // the last ones, in turn
-    std::array<std::pair<std::uint64_t, std::shared_ptr<const rank_step>>, 4> steps;
+    std::array<rank_step, 4> steps;  // the last ones, in turn
     std::size_t next = 0;
   };
 
   /// Rows of a step, over all ranks.
   [[nodiscard]] std::uint64_t first_row(std::uint64_t step) const noexcept;
-  [[nodiscard]] std::shared_ptr<const rank_step> mine(std::uint64_t step) const;
-  [[nodiscard]] std::shared_ptr<const rank_step> made(std::uint64_t step) const;
+  /// Calls `f(rank_step)` with this rank's part of a step.
+  void with_mine(std::uint64_t step, const auto& f) const;
+  void make(std::uint64_t step, rank_step& made) const;
   [[nodiscard]] std::shared_ptr<const packed_window> window(std::size_t number) const;
   /// A row at a time; keeps its window.
   class row_reader;
-  [[nodiscard]] std::vector<std::uint64_t> dealt(std::uint64_t first, std::uint64_t count) const;
+  void deal(std::uint64_t first, std::uint64_t count, std::vector<std::uint64_t>& mine) const;
   [[noreturn, gnu::cold]] void refuse() const;
 
   std::shared_ptr<const packed_windows> windows_;

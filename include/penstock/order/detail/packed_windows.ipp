@@ -20,13 +20,13 @@ class packed_windows::builder {
 
   /// Packs a window. Without a result if a sample is too long, which `too_long` then is.
   [[nodiscard]] bool pack(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
-    const std::uint64_t first = of_.first_of(number);
-    of_.from_.read(of_.from_.self.get(), epoch, first,
-                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
-    const std::size_t packed = packer_.pack(read_.lengths, capacity);
-    if (packed == read_.lengths.size()) return true;
-    too_long = costly_sample{{epoch, first + packed}, read_.samples[packed], read_.lengths[packed]};
-    return false;
+    read(epoch, number);
+    return fits(packer_.pack(read_.lengths, capacity), {epoch, of_.first_of(number)});
+  }
+  /// The same for the numbers of rows and pieces alone.
+  [[nodiscard]] bool count(std::uint64_t epoch, std::uint64_t number, std::uint64_t capacity) {
+    read(epoch, number);
+    return fits(packer_.count(read_.lengths, capacity), {epoch, of_.first_of(number)});
   }
   [[nodiscard]] std::size_t rows() const noexcept { return packer_.rows(); }
   [[nodiscard]] std::size_t pieces() const noexcept { return packer_.pieces(); }
@@ -36,6 +36,18 @@ class packed_windows::builder {
   costly_sample too_long;
 
  private:
+  void read(std::uint64_t epoch, std::uint64_t number) {
+    const std::uint64_t first = of_.first_of(number);
+    of_.from_.read(of_.from_.self.get(), epoch, first,
+                   std::min(of_.from_.positions, first + of_.facts_.options.window), read_);
+  }
+  [[nodiscard]] bool fits(std::size_t packed, position first) {
+    if (packed == read_.lengths.size()) return true;
+    too_long =
+        costly_sample{{first.epoch, first.index + packed}, read_.samples[packed], read_.lengths[packed]};
+    return false;
+  }
+
   const packed_windows& of_;
   packed_lengths read_;
   window_packer packer_;
@@ -84,7 +96,7 @@ PENSTOCK_INLINE packed_table packed_windows::passed(std::uint64_t epoch, std::ui
     before.capacity = capacity_at({epoch, before.rows / std::max<std::uint64_t>(1, of_all)});
     made.marks.push_back(before);
     try {
-      if (!one.pack(epoch, w, before.capacity)) {
+      if (!one.count(epoch, w, before.capacity)) {
         made.too_long = one.too_long;
         return made;
       }
@@ -147,6 +159,7 @@ PENSTOCK_INLINE std::uint64_t packed_windows::usual_samples(std::uint64_t rows) 
   try {
     from_.read(from_.self.get(), 0, 0, std::min<std::uint64_t>(n, 64), some);
   } catch (...) {  // the pass over the epoch reports it
+    some.lengths.clear();
   }
   double sum = 0;
   for (const std::uint64_t length : some.lengths) sum += static_cast<double>(std::min(length, capacity));
@@ -230,31 +243,38 @@ PENSTOCK_INLINE std::uint64_t packed_epoch::before(std::uint64_t step) const {
   return mark.pieces + window(w)->ends[to_size(row - mark.rows)];
 }
 
+void packed_epoch::with_mine(std::uint64_t step, const auto& f) const {
+  const std::lock_guard lock(cache_->guard);
+  for (const rank_step& one : cache_->steps)
+    if (one.there && one.number == step) return f(one);
+  rank_step& one = cache_->steps[cache_->next++ % cache_->steps.size()];
+  one.there = false;
+  make(step, one);
+  one.number = step;
+  one.there = true;
+  f(one);
+}
+
 PENSTOCK_INLINE step_view packed_epoch::at(std::uint64_t step) const {
   if (table_->fails() && step == rows_.size / rows_.global) refuse();
-  return {0, mine(step)->positions.size()};
+  std::uint64_t slots = 0;
+  with_mine(step, [&](const rank_step& mine) { slots = mine.positions.size(); });
+  return {0, slots};
 }
 
 PENSTOCK_INLINE void packed_epoch::list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
-  const auto there = mine(step);
-  into.insert(into.end(), there->positions.begin(), there->positions.end());
+  with_mine(step, [&](const rank_step& mine) {
+    into.insert(into.end(), mine.positions.begin(), mine.positions.end());
+  });
 }
 
 PENSTOCK_INLINE void packed_epoch::pack(std::uint64_t step, packed_step& into) const {
-  const auto there = mine(step);
-  into.documents.assign(there->rows.documents.begin(), there->rows.documents.end());
-  into.rows = there->rows.rows;
-  into.capacity = there->rows.capacity;
-  const packed_facts& facts = windows_->facts();
-  into.slices = facts.slices;
-  into.slice = facts.slice;
-  into.pad = facts.options.pad;
-  into.lengths = &facts.lengths;
+  with_mine(step, [&](const rank_step& mine) { into = mine.packed; });
 }
 
 /// This rank's rows of a step, dealt by work.
-PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t first,
-                                                               std::uint64_t count) const {
+PENSTOCK_INLINE void packed_epoch::deal(std::uint64_t first, std::uint64_t count,
+                                        std::vector<std::uint64_t>& mine) const {
   std::vector<std::uint64_t> work;
   row_reader row(*this);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -263,48 +283,41 @@ PENSTOCK_INLINE std::vector<std::uint64_t> packed_epoch::dealt(std::uint64_t fir
   }
   equal_work dealer;
   dealer.deal({work.data(), work.size()}, to_size(rows_.world));
-  std::vector<std::uint64_t> mine;
   for (const std::uint32_t i : dealer.rows(to_size(rows_.rank))) mine.push_back(first + i);
-  return mine;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::made(std::uint64_t step) const {
-  std::shared_ptr<rank_step> made(new rank_step());
+PENSTOCK_INLINE void packed_epoch::make(std::uint64_t step, rank_step& made) const {
   const std::uint64_t first = first_row(step), count = first_row(step + 1) - first;
   const step_view view = rows_.at(step);
-  std::vector<std::uint64_t> rows;
+  const packed_facts& facts = windows_->facts();
+  packed_step& into = made.packed;
+  into.slices = facts.slices;
+  into.slice = facts.slice;
+  into.pad = facts.options.pad;
+  into.lengths = &facts.lengths;
+  into.rows = view.slots();
+  made.rows.clear();
   if (dealt_by_) {
-    rows = dealt(first, count);
-    made->rows.rows = rows_.policy == tail::pad ? view.slots() : (count + rows_.world - 1) / rows_.world;
+    deal(first, count, made.rows);
+    if (rows_.policy != tail::pad) into.rows = (count + rows_.world - 1) / rows_.world;
   } else {
-    for (std::uint64_t i = 0; i < view.valid(); ++i) rows.push_back(view[i]);
-    made->rows.rows = view.slots();
+    for (std::uint64_t i = 0; i < view.valid(); ++i) made.rows.push_back(view[i]);
   }
   // The same on all ranks, also where it changes within the step.
+  into.capacity = 0;
   for (std::size_t w = table_->window_of(first); count != 0 && w <= table_->window_of(first + count - 1); ++w)
-    made->rows.capacity = std::max(made->rows.capacity, table_->marks[w].capacity);
+    into.capacity = std::max(into.capacity, table_->marks[w].capacity);
+  made.positions.clear();
+  into.documents.clear();
   row_reader row(*this);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    row.go_to(rows[r]);
-    row.each_document(static_cast<std::uint32_t>(r), made->rows.capacity,
+  for (std::size_t r = 0; r < made.rows.size(); ++r) {
+    row.go_to(made.rows[r]);
+    row.each_document(static_cast<std::uint32_t>(r), into.capacity,
                       [&](std::uint64_t at, const packed_document& document) {
-                        made->positions.push_back(at);
-                        made->rows.documents.push_back(document);
+                        made.positions.push_back(at);
+                        into.documents.push_back(document);
                       });
   }
-  return made;
-}
-
-PENSTOCK_INLINE std::shared_ptr<const packed_epoch::rank_step> packed_epoch::mine(std::uint64_t step) const {
-  {
-    const std::lock_guard lock(cache_->guard);
-    for (const auto& [number, there] : cache_->steps)
-      if (there && number == step) return there;
-  }
-  auto there = made(step);
-  const std::lock_guard lock(cache_->guard);
-  cache_->steps[cache_->next++ % cache_->steps.size()] = {step, there};
-  return there;
 }
 
 PENSTOCK_INLINE void packed_epoch::refuse() const {

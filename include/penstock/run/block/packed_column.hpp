@@ -62,23 +62,30 @@ class packed_column : public shapeless_column {
     const packed_document& d = rows_->documents[slot];
     if (!has_length(value, d.whole)) [[unlikely]]
       detail::refuse_length(detail::value_shape(value), d, *rows_);
-    if constexpr (detail::lies_in_memory<U>)
-      copy(slot, d, detail::values_in_memory(value) + d.first);
-    else if (d.length == d.whole && rows_->slices == 1)
-      detail::write_values(value, row(d), detail::value_shape(value), memory_.space());
+    if constexpr (detail::lies_in_memory<U>) return copy(slot, d, detail::values_in_memory(value));
+    if constexpr (requires { value.in_place(); })
+      if (const T* const there = value.in_place()) return copy(slot, d, there);
+    if (d.length == d.whole && rows_->slices == 1)
+      detail::write_values(value, values() + place_of(d), detail::value_shape(value), memory_.space());
     else
-      copy(slot, d, all_of(value, detail::value_shape(value)) + d.first);
+      copy(slot, d, all_of(value, detail::value_shape(value)));
   }
   void blank(std::size_t slot) { rows_->documents[slot].length = 0; }
   /// Fills the padding.
   void finish(std::size_t /*first*/, std::size_t /*slots*/, std::size_t /*valid*/, bool /*holes*/ = false) {
     const packed_rows view = rows_->view();
     std::size_t done = 0;
+    const auto pad_to = [&](std::size_t place, std::uint32_t tokens) {
+      pad(done, place);
+      done = place + tokens;
+    };
     for (const packed_document& d : view.documents())
-      view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
-        pad(done, place);
-        done = place + std::min(count, d.length - std::min(first, d.length));
-      });
+      if (rows_->slices == 1)
+        pad_to(place_of(d), d.length);
+      else
+        view.for_each_run(d, [&](std::size_t place, std::uint32_t first, std::uint32_t count) {
+          pad_to(place, std::min(count, d.length - std::min(first, d.length)));
+        });
     pad(done, view.row_count() * view.capacity());
   }
   /// Makes room for so many rows, and keeps what is in the first `keep`.
@@ -123,16 +130,23 @@ class packed_column : public shapeless_column {
     room_for_next_ = runs;
   }
   [[nodiscard]] T* values() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
-  [[nodiscard]] T* row(const packed_document& d) const noexcept {
-    return values() + d.row * rows_->capacity + d.begin;
+  /// Unless rows are sliced.
+  [[nodiscard]] std::size_t place_of(const packed_document& d) const noexcept {
+    return d.row * detail::to_size(rows_->capacity) + d.begin;
   }
-  /// Copies the tokens that are here; `tokens` are those of the document.
+  /// Copies the tokens that are here; `tokens` are those of the sample.
   void copy(std::size_t slot, const packed_document& d, const T* tokens) {
+    tokens += d.first;
+    if (rows_->slices != 1) [[unlikely]]
+      return copy_slice(slot, d, tokens);
+    if (d.length != 0) std::memcpy(values() + place_of(d), tokens, d.length * sizeof(T));
+  }
+  void copy_slice(std::size_t slot, const packed_document& d, const T* tokens) {
     std::size_t run = 2 * slot;
     rows_->view().for_each_run(d, [&](std::size_t place, std::uint32_t token, std::uint32_t count) {
       const std::uint32_t used = std::min(count, d.length - std::min(token, d.length));
       if (used != 0) std::memcpy(values() + place, tokens + token, used * sizeof(T));
-      if (rows_->slices != 1) next_[run++] = token + count < d.length ? tokens[token + count] : T{};
+      next_[run++] = token + count < d.length ? tokens[token + count] : T{};
     });
   }
   /// The whole value, in memory of this thread.
@@ -149,7 +163,11 @@ class packed_column : public shapeless_column {
     return kept.get();
   }
   void pad(std::size_t first, std::size_t end) {
-    if (first < end) std::fill(values() + first, values() + end, First ? static_cast<T>(rows_->pad) : T{});
+    if (first >= end) return;
+    if (!First || rows_->pad == 0)
+      std::memset(values() + first, 0, (end - first) * sizeof(T));
+    else
+      std::fill(values() + first, values() + end, static_cast<T>(rows_->pad));
   }
 
   slot_memory memory_;

@@ -9,6 +9,11 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
+/// Bytes of a file.
+struct file_stretch {
+  std::uint64_t begin = 0, size = 0;
+};
+
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;

@@ -88,15 +88,20 @@ class stored_array : public Shape {
   /// A view of the values: in place if the session has views and the values are aligned and in this
   /// machine's byte order, otherwise of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
-      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
-        return {reinterpret_cast<const T*>(data), this->shape()};
-    }
+    if (const T* const there = in_place()) return {there, this->shape()};
     worker_->scratch.resize_for_overwrite(bytes());
     T* const values = reinterpret_cast<T*>(worker_->scratch.data());
     write_dense(values);
     return {values, this->shape()};
+  }
+  /// The values where they are, if `finish` would show them in place and there are any; otherwise null.
+  [[nodiscard]] const T* in_place() const {
+    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return reinterpret_cast<const T*>(data);
+    }
+    return nullptr;
   }
   /// The offset of the values in their file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }

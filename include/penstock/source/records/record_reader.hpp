@@ -8,6 +8,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
@@ -27,9 +28,7 @@ namespace penstock::inline v0_1::detail {
 /// Where a sample is that will be evaluated soon, and from its first to its last byte that is used, if that
 /// is known and they lie close together.
 struct coming_sample {
-  struct stretch {
-    std::uint64_t begin = 0, size = 0;
-  };
+  using stretch = file_stretch;
   manifest::place place;
   stretch bytes;
 
