@@ -46077,7 +46077,8 @@ namespace penstock::inline v0_1 {
 /// What a batch of `bucket_by` holds at most; give one of the first two, or both.
 struct bucket_options {
   /// Tokens with padding: the number of samples times the longest. 0: no limit. A function of `position` is
-  /// asked once for each epoch.
+  /// asked once for each step, when the step gets its first sample, with the number of steps that are full by
+  /// then. Their random order moves a step by less than `window` from there.
   schedule max_tokens = 0;
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
@@ -46098,13 +46099,13 @@ struct bucket_limits {
   std::uint64_t multiple = 1;  ///< lengths are rounded up to one of it
   std::uint64_t ranks = 1;     ///< among which a step is divided evenly; 1 if the limits are over all of them
 
-  /// Those of an epoch, which do not change.
-  [[nodiscard]] bucket_limits in(std::uint64_t epoch) const;
+  /// What `max_tokens` is at a step.
+  [[nodiscard]] std::uint64_t max_tokens(position step) const;
 
   /// What a sample of this length counts as, the most there is if that is absurd.
   [[nodiscard]] std::uint64_t tokens(std::uint64_t length) const noexcept;
   /// How many samples a step has if the longest counts as so many tokens; 0: not one.
-  [[nodiscard]] std::uint64_t room(std::uint64_t tokens) const noexcept;
+  [[nodiscard]] std::uint64_t room(std::uint64_t tokens, std::uint64_t max_tokens) const noexcept;
   /// Throws if such a cut is impossible.
   void check(std::uint64_t positions) const;
 };
@@ -46120,6 +46121,7 @@ struct bucket_steps {
   std::vector<bucket_step> steps;     // those that are full, then the others; one more at the end
   std::uint64_t full = 0;
   std::optional<costly_sample> too_long;  // there is one step, which cannot be made
+  std::uint64_t max_tokens = 0;           // and for how many it is too long
   std::exception_ptr failure;             // the same; thrown by the length of a sample
 
   [[nodiscard]] bool fails() const noexcept { return too_long || failure; }
@@ -46128,29 +46130,35 @@ struct bucket_steps {
 /// Fills one step for each bucket at a time, in the order of the epoch.
 class bucket_filler {
  public:
-  bucket_filler(const bucket_limits& limits, std::uint64_t positions, std::uint64_t buckets);
+  bucket_filler(const bucket_limits& limits, std::uint64_t epoch, std::uint64_t positions,
+                std::uint64_t buckets);
 
   /// The bucket of each position, to be written before it is added.
   [[nodiscard]] std::uint8_t* buckets() noexcept { return made_.buckets.data(); }
   /// Adds the positions from `first` on, which have these lengths. Returns how many were added: all, or those
-  /// before one that is too long for any step.
+  /// before one that is too long for a step of `max_tokens()`.
   [[nodiscard]] std::size_t add(std::uint64_t first, const std::uint64_t* lengths, std::size_t count);
+  /// What the last step that was begun holds.
+  [[nodiscard]] std::uint64_t max_tokens() const noexcept { return last_limit_; }
   /// The full steps in an order of this key, and then those that are not full, by bucket.
   [[nodiscard]] bucket_steps done(std::uint64_t key);
 
  private:
   struct open_step {
-    std::uint64_t first = 0, count = 0, longest = 0, room = 0;  // `longest` and `room`: of the tokens
+    std::uint64_t first = 0, count = 0, max_tokens = 0;
+    std::uint64_t longest = 0, room = 0;  // in tokens, and how many samples of that many
   };
   void close(open_step& step);
 
   bucket_limits limits_;
+  std::uint64_t epoch_, last_limit_ = 0;
   std::vector<open_step> open_;
   bucket_steps made_;
 };
 
 /// An epoch that has no step but one that cannot be made.
-[[nodiscard]] bucket_steps no_bucket_steps(std::optional<costly_sample> too_long, std::exception_ptr failure);
+[[nodiscard]] bucket_steps no_bucket_steps(const costly_sample& too_long, std::uint64_t max_tokens);
+[[nodiscard]] bucket_steps no_bucket_steps(std::exception_ptr failure);
 /// The key of the order of an epoch's steps.
 [[nodiscard]] constexpr std::uint64_t bucket_key(std::uint64_t seed, std::uint64_t epoch) noexcept {
   constexpr std::uint64_t stream = 0x6275'636b'6574'7300;  // "buckets"
@@ -46168,14 +46176,9 @@ class bucket_filler {
 /// leaves them out. A step's positions are found by looking through the buckets from its first one on.
 class bucketed_steps {
  public:
-  bucketed_steps(std::shared_ptr<const detail::bucket_steps> made, const detail::bucket_limits& limits,
-                 bool global, std::uint64_t world, std::uint64_t rank, tail policy)
-      : made_(std::move(made)),
-        limits_(limits),
-        global_(global),
-        world_(world),
-        rank_(rank),
-        policy_(policy) {}
+  bucketed_steps(std::shared_ptr<const detail::bucket_steps> made, bool global, std::uint64_t world,
+                 std::uint64_t rank, tail policy)
+      : made_(std::move(made)), global_(global), world_(world), rank_(rank), policy_(policy) {}
 
   [[nodiscard]] std::uint64_t steps() const noexcept {
     return policy_ == tail::drop && !made_->fails() ? made_->full : made_->steps.size() - 1;
@@ -46212,7 +46215,6 @@ class bucketed_steps {
   [[noreturn, gnu::cold]] void refuse() const;
 
   std::shared_ptr<const detail::bucket_steps> made_;
-  detail::bucket_limits limits_;
   bool global_;
   std::uint64_t world_, rank_;
   tail policy_;
@@ -46246,11 +46248,7 @@ class bucket_cut {
 
   /// Throws `pass_stopped` if `stop` becomes true while it passes over the epoch.
   [[nodiscard]] bucketed_steps bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
-    return {tables_.get({epoch, limits_.ranks}, [&] { return filled(epoch, stop); }),
-            limits_.in(epoch),
-            global_,
-            world_,
-            rank_,
+    return {tables_.get({epoch, limits_.ranks}, [&] { return filled(epoch, stop); }), global_, world_, rank_,
             policy_};
   }
   [[nodiscard]] bucket_cut on(std::uint64_t world, std::uint64_t rank) const {
@@ -46266,10 +46264,11 @@ class bucket_cut {
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
     double sum = 0, seen = 0;
     typename Orders::binding bound;
-    const detail::bucket_limits limits = limits_.in(0);
+    const std::uint64_t max_tokens = limits_.max_tokens({0, 0});
     for (std::uint64_t i = 0; i < n && seen < looks; i += each) {
       orders_.rebind(bound, 0, i, i + 1);
-      const std::uint64_t room = limits.room(limits.tokens(keys_.length(key_of(bound(i).index, {0, i}))));
+      const std::uint64_t tokens = limits_.tokens(keys_.length(key_of(bound(i).index, {0, i})));
+      const std::uint64_t room = limits_.room(tokens, max_tokens);
       sum += static_cast<double>(std::min(n, room)) / static_cast<double>(limits_.ranks);
       seen += 1;
     }
@@ -46297,14 +46296,14 @@ class bucket_cut {
     } catch (const pass_stopped&) {
       throw;
     } catch (...) {  // the run reports it in the first step
-      return detail::no_bucket_steps(std::nullopt, std::current_exception());
+      return detail::no_bucket_steps(std::current_exception());
     }
   }
   [[nodiscard]] detail::bucket_steps filled(std::uint64_t epoch, const auto& table,
                                             const std::atomic<bool>* stop) const {
     constexpr std::uint64_t piece = 1024;
     const std::uint64_t n = orders_.size();
-    detail::bucket_filler steps(limits_.in(epoch), n, table.buckets());
+    detail::bucket_filler steps(limits_, epoch, n, table.buckets());
     typename Orders::binding bound;
     std::uint64_t lengths[piece];
     for (std::uint64_t first = 0; first < n; first += piece) {
@@ -46319,8 +46318,8 @@ class bucket_cut {
       const std::uint64_t added = steps.add(first, lengths, detail::to_size(end - first));
       if (added == end - first) continue;
       const position at{epoch, first + added};
-      return detail::no_bucket_steps(
-          detail::costly_sample{at, bound(at.index).index, limits_.tokens(lengths[added])}, nullptr);
+      return detail::no_bucket_steps({at, bound(at.index).index, limits_.tokens(lengths[added])},
+                                     steps.max_tokens());
     }
     return steps.done(detail::bucket_key(seed_, epoch));
   }
@@ -46350,20 +46349,20 @@ PENSTOCK_INLINE std::uint64_t bucket_limits::tokens(std::uint64_t length) const 
   return length >> 32 != 0 ? absurd : length + length * length / given.quadratic;
 }
 
-PENSTOCK_INLINE std::uint64_t bucket_limits::room(std::uint64_t tokens) const noexcept {
+PENSTOCK_INLINE std::uint64_t bucket_limits::room(std::uint64_t tokens,
+                                                  std::uint64_t max_tokens) const noexcept {
   std::uint64_t each = 0xffffffffu;
   if (given.max_samples != 0) each = std::min(each, given.max_samples);
-  const std::uint64_t max_tokens = given.max_tokens.fixed();
   if (max_tokens != 0 && tokens != 0) each = std::min(each, max_tokens / tokens);
   return each * ranks;
 }
 
-PENSTOCK_INLINE bucket_limits bucket_limits::in(std::uint64_t epoch) const {
-  if (!given.max_tokens.changes()) return *this;
-  bucket_limits made = *this;
-  made.given.max_tokens = given.max_tokens({epoch, 0});
-  made.check(0);
-  return made;
+PENSTOCK_INLINE std::uint64_t bucket_limits::max_tokens(position step) const {
+  if (!given.max_tokens.changes()) return given.max_tokens.fixed();
+  bucket_limits now = *this;
+  now.given.max_tokens = given.max_tokens(step);
+  now.check(0);
+  return now.given.max_tokens.fixed();
 }
 
 PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
@@ -46381,9 +46380,9 @@ PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
             " positions; write repeat(n) or take(n) before it"});
 }
 
-PENSTOCK_INLINE bucket_filler::bucket_filler(const bucket_limits& limits, std::uint64_t positions,
-                                             std::uint64_t buckets)
-    : limits_(limits), open_(detail::to_size(buckets)) {
+PENSTOCK_INLINE bucket_filler::bucket_filler(const bucket_limits& limits, std::uint64_t epoch,
+                                             std::uint64_t positions, std::uint64_t buckets)
+    : limits_(limits), epoch_(epoch), open_(detail::to_size(buckets)) {
   try {
     made_.buckets.resize(detail::to_size(positions));
   } catch (const std::exception&) {  // too many bytes, or too many for a vector
@@ -46399,9 +46398,13 @@ PENSTOCK_INLINE std::size_t bucket_filler::add(std::uint64_t first, const std::u
     open_step& step = open_[buckets[i]];
     const std::uint64_t tokens = limits_.tokens(lengths[i]);
     if (step.count == 0 || tokens > step.longest) {
-      const std::uint64_t room = limits_.room(tokens);
-      if (room == 0) return i;
-      if (step.count >= room) close(step);
+      std::uint64_t room = step.count == 0 ? 0 : limits_.room(tokens, step.max_tokens);
+      if (step.count >= room) {
+        if (step.count != 0) close(step);
+        step.max_tokens = last_limit_ = limits_.max_tokens({epoch_, made_.steps.size()});
+        room = limits_.room(tokens, step.max_tokens);
+        if (room == 0) return i;
+      }
       step.longest = tokens;
       step.room = room;
     }
@@ -46438,11 +46441,15 @@ PENSTOCK_INLINE bucket_steps bucket_filler::done(std::uint64_t key) {
   return std::move(made_);
 }
 
-PENSTOCK_INLINE bucket_steps no_bucket_steps(std::optional<costly_sample> too_long,
-                                             std::exception_ptr failure) {
+PENSTOCK_INLINE bucket_steps no_bucket_steps(const costly_sample& too_long, std::uint64_t max_tokens) {
+  bucket_steps made = no_bucket_steps(nullptr);
+  made.too_long = too_long;
+  made.max_tokens = max_tokens;
+  return made;
+}
+PENSTOCK_INLINE bucket_steps no_bucket_steps(std::exception_ptr failure) {
   bucket_steps made;
   made.steps.resize(2);
-  made.too_long = too_long;
   made.failure = std::move(failure);
   return made;
 }
@@ -46470,9 +46477,9 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument, {"sample ", found.sample, " counts as ", found.cost,
-                               " tokens, but a batch of bucket_by holds ", limits_.given.max_tokens.fixed(),
-                               " at most; raise max_tokens, or leave the sample out with subset"})
+  throw error(errc::argument,
+              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
+               made_->max_tokens, " at most; raise max_tokens, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }
@@ -46633,7 +46640,7 @@ struct bucket_rule {
       if (number != 0) words += detail::text({", ", name, " ", number});
     };
     limit("max_tokens", options.max_tokens.fixed());
-    if (options.max_tokens.changes()) words += ", max_tokens by epoch";
+    if (options.max_tokens.changes()) words += ", max_tokens by step";
     limit("max_samples", options.max_samples);
     limit("quadratic", options.quadratic);
     limit("padding to multiples of", multiple == 1 ? 0 : multiple);
