@@ -26,6 +26,8 @@ COMPONENTS = {
     "gif": [("giflib", "[>=5.1 <6]", ["gif"])],
     "avif": [("libavif", "[>=0.11 <2]", ["avif"])],
     "tiff": [("libtiff", "[>=4.5 <5]", ["tiff"])],
+    "audio": [("libsndfile", "[>=1.1 <2]", ["sndfile"])],
+    "resample": [("soxr", "[>=0.1.3 <1]", ["soxr"])],
     "pcre2": [("pcre2", "[>=10.30 <11]", ["pcre2-8"])],
     "sentencepiece": [(None, None, ["sentencepiece"])],
     "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],

@@ -49,8 +49,9 @@ def where_names_are():
     return result
 
 
-def headers_for(code, declared, umbrella):
-    """(header, component) of the names in `code` that the umbrella lacks."""
+def headers_for(code, declared, umbrella, sounds=False):
+    """(header, component) of the names in `code` that the umbrella lacks; of operations that images and sounds have
+    both, those on sounds if the code is of `sounds`."""
     wanted = []
     for text in code:
         text = re.sub(r'"[^"]*"', '""', text)
@@ -58,7 +59,10 @@ def headers_for(code, declared, umbrella):
             found = declared.get(name, [])
             if not found or any(header in umbrella for header in found):
                 continue
-            header = "image.hpp" if found[0].startswith("image/") else found[0]  # operations come together
+            first = sorted(found, key=lambda header: header.startswith("audio/") != sounds)[0]
+            room = first.partition("/")[0]
+            together = room in ("image", "audio") and component_of(PENSTOCK / first) == "core"
+            header = f"{room}.hpp" if together else first
             needed = (header, component_of(PENSTOCK / header))
             if needed not in wanted:
                 wanted.append(needed)
@@ -83,7 +87,8 @@ def block_with_headers(match, declared, umbrella):
     if not includes_.startswith("#include <penstock/penstock.hpp>") or "int main(" in rest:
         return match.group(0)
     lines = ["#include <penstock/penstock.hpp>"]
-    for header, component in sorted(headers_for(names_of_library(rest), declared, umbrella)):
+    sounds = "audio" in NAME.findall(rest)
+    for header, component in sorted(headers_for(names_of_library(rest), declared, umbrella, sounds)):
         lines.append(f"#include <penstock/{header}>" + ("" if component == "core" else f"  // link penstock::{component}"))
     return begin + "\n".join(lines) + "\n" + rest
 

@@ -28,6 +28,8 @@ vcpkg_check_features(
            gif PENSTOCK_ENABLE_GIF
            avif PENSTOCK_ENABLE_AVIF
            tiff PENSTOCK_ENABLE_TIFF
+           audio PENSTOCK_ENABLE_AUDIO
+           resample PENSTOCK_ENABLE_RESAMPLE
            pcre2 PENSTOCK_ENABLE_PCRE2
            sentencepiece PENSTOCK_ENABLE_SENTENCEPIECE
            tfrecord PENSTOCK_ENABLE_TFRECORD

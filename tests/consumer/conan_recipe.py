@@ -22,6 +22,7 @@ SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zl
           "brotli": ("brotli", "libbrotlidec"), "snappy": ("snappy", "snappy"), "simdjson": ("simdjson", "simdjson"),
           "yaml": ("libyaml", "yaml-0.1"), "jpeg": ("libjpeg-turbo", "libjpeg"), "png": ("libspng", "spng"),
           "webp": ("libwebp", "libwebp"), "avif": ("libavif", "libavif"), "tiff": ("libtiff", "libtiff-4"),
+          "audio": ("libsndfile", "sndfile"), "resample": ("soxr", "soxr"),
           "pcre2": ("pcre2", "libpcre2-8"), "tfrecord": ("isa-l", "libisal"), "cache": ("xxhash", "libxxhash"),
           "fmt": ("fmt", "fmt"), "uring": ("liburing", "liburing")}
 

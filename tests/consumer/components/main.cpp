@@ -67,6 +67,12 @@
 #ifdef CONSUMER_TIFF
 #include <penstock/codec/tiff.hpp>
 #endif
+#ifdef CONSUMER_AUDIO
+#include <penstock/codec/audio.hpp>
+#endif
+#ifdef CONSUMER_RESAMPLE
+#include <penstock/audio/resample.hpp>
+#endif
 #ifdef CONSUMER_PCRE2
 #include <penstock/codec/bpe.hpp>
 #endif
@@ -238,6 +244,12 @@ int main() {
 #endif
 #ifdef CONSUMER_TIFF
   codec_refuses<ps::tiff>();
+#endif
+#ifdef CONSUMER_AUDIO
+  codec_refuses<ps::audio>();
+#endif
+#ifdef CONSUMER_RESAMPLE
+  refuses("resample", [](ps::bytes_view) { (void)ps::resample(0); });
 #endif
 #ifdef CONSUMER_PCRE2
   refuses("pcre2", [](ps::bytes_view bytes) {

@@ -49,6 +49,12 @@
 #ifdef CONSUMER_HAS_GIF
 #include <penstock/penstock_gif.hpp>
 #endif
+#ifdef CONSUMER_HAS_AUDIO
+#include <penstock/penstock_audio.hpp>
+#endif
+#ifdef CONSUMER_HAS_RESAMPLE
+#include <penstock/penstock_resample.hpp>
+#endif
 #ifdef CONSUMER_HAS_PCRE2
 #include <penstock/penstock_pcre2.hpp>
 #endif

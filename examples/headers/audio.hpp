@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "names.hpp"
+
+#include <penstock/audio/resample.hpp>
