@@ -4,3 +4,4 @@
 #include "names.hpp"
 
 #include <penstock/audio/resample.hpp>
+#include <penstock/audio/speed.hpp>

@@ -2426,45 +2426,6 @@ struct kept_as<S> : std::type_identity<kept_sound> {};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/audio/audio_limits.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a codec accepts of a sound's header, before it allocates anything: a header of 40 bytes can claim
-/// years. The defaults admit 3 hours of stereo at 48 kHz.
-struct audio_limits {
-  std::uint32_t rate = 768'000;                  ///< frames in a second
-  std::uint32_t channels = 64;
-  std::uint64_t bytes = std::uint64_t{4} << 30;  ///< of all samples, four bytes each
-};
-
-namespace detail {
-
-/// Throws `errc::limit` for a sound beyond the limits, and `errc::format` for one without samples, or without
-/// a rate; `format` is what it is: "wav".
-inline void check_sound_form(const sound_form& form, const audio_limits& limits, std::string_view format) {
-  if (form.rate == 0 || form.channels == 0)
-    throw error(errc::format, {"the ", format, " sound has a header that cannot be: ", form.channels,
-                               " channels and ", form.rate, " frames in a second"});
-  if (form.frames == 0) throw error(errc::format, {"the ", format, " sound has no samples"});
-  if (form.rate > limits.rate)
-    throw error(errc::limit,
-                {"the ", format, " sound has ", form.rate, " frames in a second, and the limit is ",
-                 limits.rate, "; to allow it, set .limits = {.rate = ...} of the codec"});
-  if (form.channels > limits.channels)
-    throw error(errc::limit, {"the ", format, " sound has ", form.channels, " channels, and the limit is ",
-                              limits.channels, "; to allow it, set .limits = {.channels = ...} of the codec"});
-  if (form.frames > limits.bytes / sizeof(float) / form.channels)
-    throw error(errc::limit,
-                {"the ", format, " sound has ", form.frames, " frames of ", form.channels,
-                 " channels, and the limit is ", limits.bytes,
-                 " bytes of samples; to allow it, set .limits = {.bytes = ...} of the codec"});
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/random.hpp
 
 namespace penstock::inline v0_1 {
@@ -2681,12 +2642,11 @@ struct sound_mistake : std::type_identity<mistakes::operation_wants_sound> {};
 template <sample_array V>
 struct sound_mistake<V> : std::type_identity<mistakes::operation_after_to_int16> {};
 
-/// A length of time, as a number of seconds with a fraction or as a `std::chrono::duration`. Whole numbers are
-/// left to the operations on images that have the same names.
+/// A length of time, as a number of seconds with a fraction or as a `std::chrono::duration`. Whole numbers
+/// are left to the operations on images that have the same names.
 template <class S>
-concept time_span = std::floating_point<S> || requires(const S& s) {
-  std::chrono::duration_cast<std::chrono::duration<double>>(s);
-};
+concept time_span = std::floating_point<S> ||
+                    requires(const S& s) { std::chrono::duration_cast<std::chrono::duration<double>>(s); };
 
 /// The number of seconds. Throws `errc::argument` unless it is from 0 to a year, and not 0 unless `or_none`.
 template <time_span S>
@@ -2716,9 +2676,9 @@ template <time_span S>
 
 }  // namespace detail
 
-/// The base of operations on sounds: functions for `map` that wrap a lazy sound in another, and have a scratch
-/// per worker. An operation has `operator()(const S& sound, const call<sound_scratch>& c) const` for a
-/// `lazy_sound` S. One that draws random numbers, from `c.random()`, also has
+/// The base of operations on sounds: functions for `map` that wrap a lazy sound in another, and have a
+/// scratch per worker. An operation has `operator()(const S& sound, const call<sound_scratch>& c) const` for
+/// a `lazy_sound` S. One that draws random numbers, from `c.random()`, also has
 /// `template <class> static constexpr bool uses_random = true;`.
 ///
 /// It costs nothing by itself: the sound that it returns does the work when it is written to its place in the
@@ -2898,21 +2858,293 @@ class channel_operation : public audio_operation {
 /// Makes one channel of all: their mean. torchaudio: `waveform.mean(dim=0, keepdim=True)`; DALI's
 /// `decoders.audio(downmix=True)`, without its last dimension.
 ///
-/// In: a lazy sound. Out: a lazy sound of shape (1, frames). Pointwise. Cost: a pass; nothing for a sound that
-/// has one channel.
+/// In: a lazy sound. Out: a lazy sound of shape (1, frames). Pointwise. Cost: a pass; nothing for a sound
+/// that has one channel.
 ///
 ///     auto speech = map<"flac">(mono());
 [[nodiscard]] constexpr mono_operation mono() noexcept { return {}; }
 
 /// One channel, counted from 0. torchaudio: `waveform[i:i + 1]`.
 ///
-/// In: a lazy sound. Out: a lazy sound of shape (1, frames). Pointwise. Throws `errc::argument` for a negative
-/// number; `errc::shape`, for a sample, if the sound has no such channel.
+/// In: a lazy sound. Out: a lazy sound of shape (1, frames). Pointwise. Throws `errc::argument` for a
+/// negative number; `errc::shape`, for a sample, if the sound has no such channel.
 ///
 ///     auto caller = map<"wav">(channel(0));
 [[nodiscard]] inline channel_operation channel(any_count number) {
   return channel_operation(detail::to_size(number.of("channel")));
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/gain.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws `errc::argument` for a level that is no number, or beyond 200 dB.
+inline void check_decibels(double level, std::string_view operation) {
+  if (!(level >= -200 && level <= 200))
+    throw error(errc::argument,
+                {operation, " takes decibels, from -200 to 200, and this is ", number_text(level)})
+        .in_stage(operation);
+}
+inline void check_decibels(double low, double high, std::string_view operation) {
+  check_decibels(low, operation);
+  check_decibels(high, operation);
+  if (low > high)
+    throw error(errc::argument, {operation, " takes the lower level first, and ", number_text(low),
+                                 " is above ", number_text(high)})
+        .in_stage(operation);
+}
+
+}  // namespace detail
+
+/// A lazy sound whose samples are multiplied by a factor.
+template <lazy_sound S>
+class scaled_sound : public sound_over<scaled_sound<S>, S> {
+ public:
+  scaled_sound(S sound, float factor, sound_scratch& scratch)
+      : scaled_sound::sound_over(std::move(sound), scratch), factor_(factor) {}
+
+  void draw(const sound_part& part, const sound_place& place) const {
+    this->sound_.draw(part, place);
+    const std::size_t channels = this->sound_.form().channels, frames = detail::to_size(part.frames);
+    for (std::size_t c = 0; c < channels; ++c) {
+      float* const samples = place.channel(c);
+      for (std::size_t i = 0; i < frames; ++i) samples[i] *= factor_;
+    }
+  }
+
+ private:
+  float factor_;
+};
+
+/// What `gain(db)` makes: a function for `map`.
+class gain_operation : public audio_operation {
+ public:
+  explicit gain_operation(double db) : db_(db) { detail::check_decibels(db, "gain"); }
+
+  template <lazy_sound S>
+  [[nodiscard]] scaled_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    return {sound, static_cast<float>(std::pow(10.0, db_ / 20)), c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"gain(", detail::number_text(db_), " dB)"});
+  }
+
+ private:
+  double db_;
+};
+
+/// What `random_gain(low, high)` makes: a function for `map`.
+class random_gain_operation : public random_audio_operation {
+ public:
+  random_gain_operation(double low, double high) : low_(low), high_(high) {
+    detail::check_decibels(low, high, "random_gain");
+  }
+
+  template <lazy_sound S>
+  [[nodiscard]] scaled_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    rng random = c.random();
+    return {sound, static_cast<float>(std::pow(10.0, random.uniform(low_, high_) / 20)), c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"random_gain(", detail::number_text(low_), " dB, ", detail::number_text(high_), " dB)"});
+  }
+
+ private:
+  double low_, high_;
+};
+
+/// Louder by so many decibels, or softer if they are below 0: samples times 10^(db / 20). They are not cut at
+/// -1 and 1. torchaudio: `Vol(db, gain_type="db")`, which cuts them there.
+///
+/// In: a lazy sound. Out: a lazy sound. Pointwise. Cost: a pass where the samples are. Throws
+/// `errc::argument` beyond 200 dB.
+///
+///     auto softer = map<"flac">(gain(-6));
+[[nodiscard]] inline gain_operation gain(double db) { return gain_operation(db); }
+
+/// Louder or softer by a number of decibels that each sample draws, uniformly. Lhotse's `perturb_volume`
+/// draws a factor. Otherwise as `gain`.
+///
+///     auto varied = map<"flac">(random_gain(-10, 6));
+[[nodiscard]] inline random_gain_operation random_gain(double low, double high) { return {low, high}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/add_noise.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Frames of a noise from one on, which goes on with its beginning at its end.
+struct noise_piece {
+  shown_sound noise;
+  std::uint64_t first = 0;
+
+  /// Calls `f(noise's samples, where they go, how many)` for the runs of `frames` frames from `at` on.
+  template <class F>
+  void each_run(std::size_t channel, std::uint64_t at, std::uint64_t frames, const F& f) const {
+    const std::uint64_t length = noise.form().frames;
+    const float* const samples = noise.channel(noise.form().channels == 1 ? 0 : channel);
+    std::uint64_t from = (first + at) % length;
+    for (std::uint64_t done = 0; done < frames;) {
+      const std::uint64_t run = std::min(length - from, frames - done);
+      f(samples + from, to_size(done), to_size(run));
+      done += run;
+      from = 0;
+    }
+  }
+};
+
+[[nodiscard]] inline double energy_of(const float* samples, std::size_t count) noexcept {
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    sum += static_cast<double>(samples[i]) * static_cast<double>(samples[i]);
+  return sum;
+}
+
+}  // namespace detail
+
+/// A lazy sound with noise. The energy of all of the sound decides how loud the noise is, so that a part of
+/// it needs all of the sound within.
+template <lazy_sound S>
+class noisy_sound : public sound_over<noisy_sound<S>, S> {
+ public:
+  noisy_sound(S sound, const detail::noise_piece& piece, double snr, sound_scratch& scratch)
+      : noisy_sound::sound_over(std::move(sound), scratch), piece_(piece), snr_(snr) {}
+
+  void draw(const sound_part& part, const sound_place& place) const {
+    const sound_form form = this->sound_.form();
+    const std::size_t channels = form.channels;
+    const bool all = part == detail::whole_sound(form);
+    const sound_place samples =
+        all ? place : detail::read_planes(this->sound_, detail::whole_sound(form), this->memory());
+    if (all) this->sound_.draw(part, place);
+    double signal = 0, noise = 0;
+    for (std::size_t c = 0; c < channels; ++c) {
+      signal += detail::energy_of(samples.channel(c), detail::to_size(form.frames));
+      piece_.each_run(c, 0, form.frames, [&](const float* from, std::size_t, std::size_t run) {
+        noise += detail::energy_of(from, run);
+      });
+    }
+    const bool silent = !(signal > 0) || !(noise > 0);
+    const auto factor =
+        static_cast<float>(silent ? 0.0 : std::sqrt(signal / noise) * std::pow(10.0, -snr_ / 20));
+    for (std::size_t c = 0; c < channels; ++c) {
+      float* const to = place.channel(c);
+      if (!all) std::copy_n(samples.channel(c) + part.first, detail::to_size(part.frames), to);
+      piece_.each_run(c, part.first, part.frames, [&](const float* from, std::size_t at, std::size_t run) {
+        for (std::size_t i = 0; i < run; ++i) to[at + i] += factor * from[i];
+      });
+    }
+  }
+
+ private:
+  detail::noise_piece piece_;
+  double snr_;
+};
+
+/// What `add_noise(noises, snr)` makes: a function for `map`. Copies share the noises.
+class add_noise_operation : public random_audio_operation {
+ public:
+  add_noise_operation(std::vector<kept_sound> noises, double low, double high)
+      : noises_(std::make_shared<const std::vector<kept_sound>>(std::move(noises))), low_(low), high_(high) {
+    detail::check_decibels(low, high, "add_noise");
+    if (noises_->empty()) throw error(errc::argument, "add_noise is given no noise").in_stage("add_noise");
+    for (std::size_t i = 0; i < noises_->size(); ++i)
+      if ((*noises_)[i].form().frames == 0 || (*noises_)[i].form().channels == 0)
+        throw error(errc::argument, {"add_noise: noise ", i, " has no samples"}).in_stage("add_noise");
+  }
+
+  template <lazy_sound S>
+  [[nodiscard]] noisy_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    rng random = c.random();
+    const std::size_t number = detail::to_size(random.below(noises_->size()));
+    const shown_sound noise = (*noises_)[number].shown();
+    const sound_form of_noise = noise.form(), form = sound.form();
+    if (of_noise.rate != form.rate) [[unlikely]]
+      throw error(errc::shape, {"add_noise: the sound has ", form.rate, " frames in a second, and noise ",
+                                number, " has ", of_noise.rate, "; resample one of them first"});
+    if (of_noise.channels != 1 && of_noise.channels != form.channels) [[unlikely]]
+      throw error(errc::shape, {"add_noise: the sound has ", form.channels, " channels, and noise ", number,
+                                " has ", of_noise.channels, "; use noises of one channel"});
+    const std::uint64_t first = random.below(of_noise.frames);
+    return {sound, {noise, first}, random.uniform(low_, high_), c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"add_noise(", noises_->size(), " noises, ", detail::number_text(low_), " to ",
+                         detail::number_text(high_), " dB)"});
+  }
+
+ private:
+  std::shared_ptr<const std::vector<kept_sound>> noises_;
+  double low_, high_;
+};
+
+/// Adds a noise, so loud that the sound is by `snr` decibels above it: by energy, of all of the sound and of
+/// the noise that is added to it. Which noise of the list, and where it begins, each sample draws; a noise
+/// that is shorter begins again. torchaudio's `add_noise` and `AddNoise`, for one channel; channels of one
+/// sound get one factor here, and a noise of one channel is added to each.
+///
+/// In: a lazy sound, at the rate of the noises. Out: a lazy sound. Pointwise; draws random numbers, also for
+/// the level if it is from `low` to `high`. Cost: two passes over sound and noise; a part of it needs all of
+/// the sound, so a crop comes before it. A sound or a noise that is silent stays as it is.
+/// Throws `errc::argument` for no noise, an empty one, or levels beyond 200 dB; `errc::shape`, for a sample,
+/// if rates differ, or numbers of channels do.
+///
+///     kept_sound hum;
+///     hum.assign(std::vector<float>(16'000, 0.1f), {.frames = 16'000, .rate = 16'000, .channels = 1});
+///     auto train = map<"flac">(random_crop(5.0), add_noise({hum}, 5, 20));
+[[nodiscard]] inline add_noise_operation add_noise(std::vector<kept_sound> noises, double low, double high) {
+  return {std::move(noises), low, high};
+}
+[[nodiscard]] inline add_noise_operation add_noise(std::vector<kept_sound> noises, double snr) {
+  return {std::move(noises), snr, snr};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/audio_limits.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a codec accepts of a sound's header, before it allocates anything: a header of 40 bytes can claim
+/// years. The defaults admit 3 hours of stereo at 48 kHz.
+struct audio_limits {
+  std::uint32_t rate = 768'000;  ///< frames in a second
+  std::uint32_t channels = 64;
+  std::uint64_t bytes = std::uint64_t{4} << 30;  ///< of all samples, four bytes each
+};
+
+namespace detail {
+
+/// Throws `errc::limit` for a sound beyond the limits, and `errc::format` for one without samples, or without
+/// a rate; `format` is what it is: "wav".
+inline void check_sound_form(const sound_form& form, const audio_limits& limits, std::string_view format) {
+  if (form.rate == 0 || form.channels == 0)
+    throw error(errc::format, {"the ", format, " sound has a header that cannot be: ", form.channels,
+                               " channels and ", form.rate, " frames in a second"});
+  if (form.frames == 0) throw error(errc::format, {"the ", format, " sound has no samples"});
+  if (form.rate > limits.rate)
+    throw error(errc::limit,
+                {"the ", format, " sound has ", form.rate, " frames in a second, and the limit is ",
+                 limits.rate, "; to allow it, set .limits = {.rate = ...} of the codec"});
+  if (form.channels > limits.channels)
+    throw error(errc::limit,
+                {"the ", format, " sound has ", form.channels, " channels, and the limit is ",
+                 limits.channels, "; to allow it, set .limits = {.channels = ...} of the codec"});
+  if (form.frames > limits.bytes / sizeof(float) / form.channels)
+    throw error(errc::limit, {"the ", format, " sound has ", form.frames, " frames of ", form.channels,
+                              " channels, and the limit is ", limits.bytes,
+                              " bytes of samples; to allow it, set .limits = {.bytes = ...} of the codec"});
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -2933,7 +3165,8 @@ class padded_sound : public sound_over<padded_sound<S>, S> {
   }
   void draw(const sound_part& part, const sound_place& place) const {
     const sound_form inner = this->sound_.form();
-    const std::uint64_t there = inner.frames <= part.first ? 0 : std::min(inner.frames - part.first, part.frames);
+    const std::uint64_t there =
+        inner.frames <= part.first ? 0 : std::min(inner.frames - part.first, part.frames);
     if (there != 0) this->sound_.draw({part.first, there}, place);
     if (there == part.frames) return;
     for (std::size_t c = 0; c < inner.channels; ++c)
@@ -2984,8 +3217,8 @@ template <detail::time_span Length>
   return {detail::seconds_of(seconds, "pad_to"), false, padding};
 }
 
-/// Sounds of exactly this length: silence at the end of shorter ones, and the end of longer ones is left away,
-/// and never decoded. Whisper's `pad_or_trim`. Otherwise as `pad_to`.
+/// Sounds of exactly this length: silence at the end of shorter ones, and the end of longer ones is left
+/// away, and never decoded. Whisper's `pad_or_trim`. Otherwise as `pad_to`.
 ///
 ///     auto whisper = map<"flac">(pad_or_trim(30.0));
 template <detail::time_span Length>
@@ -3029,14 +3262,14 @@ class sound_crop_operation : public audio_operation {
     const sound_form form = sound.form();
     const sound_part part{detail::frames_in(at_, form.rate), detail::frames_in(seconds_, form.rate)};
     if (!part.within(form)) [[unlikely]]
-      throw error(errc::shape, {"a crop of ", detail::time_text(part.frames, form.rate), " at ",
-                                detail::time_text(part.first, form.rate), " from a sound of ",
-                                detail::time_text(form.frames, form.rate), "; write pad_to(seconds) before it"});
+      throw error(errc::shape,
+                  {"a crop of ", detail::time_text(part.frames, form.rate), " at ",
+                   detail::time_text(part.first, form.rate), " from a sound of ",
+                   detail::time_text(form.frames, form.rate), "; write pad_to(seconds) before it"});
     return {sound, part, c.scratch};
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text(
-        {"crop(", detail::number_text(at_), " s, ", detail::number_text(seconds_), " s)"});
+    return detail::text({"crop(", detail::number_text(at_), " s, ", detail::number_text(seconds_), " s)"});
   }
 
  private:
@@ -3055,7 +3288,8 @@ class random_sound_crop_operation : public random_audio_operation {
       : seconds_(seconds), options_(options) {}
 
   template <lazy_sound S>
-  [[nodiscard]] cropped_sound<padded_sound<S>> operator()(const S& sound, const call<sound_scratch>& c) const {
+  [[nodiscard]] cropped_sound<padded_sound<S>> operator()(const S& sound,
+                                                          const call<sound_scratch>& c) const {
     const sound_form form = sound.form();
     rng random = c.random();
     const sound_part part = choose(form, random);
@@ -3910,7 +4144,7 @@ template <pixel_format Format>
 struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
 template <pixel_format Format>
 struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
-struct audio;  // penstock: write #include <penstock/codec/audio.hpp>, and link penstock::audio
+struct audio;    // penstock: write #include <penstock/codec/audio.hpp>, and link penstock::audio
 template <class Token>
 class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
 template <class Token>
@@ -81149,14 +81383,14 @@ enum class sound_format : std::uint8_t { unknown, wav, rf64, flac, ogg, opus, mp
 
 /// How a wav file keeps its samples, and where.
 struct wav_layout {
-  sound_form form;           ///< as far as its samples are there
-  std::uint16_t tag = 0;     ///< 1 integers, 3 real numbers
-  std::uint16_t bits = 0;    ///< of a sample
-  std::uint16_t block = 0;   ///< bytes of a frame
-  std::size_t data = 0;      ///< where the samples begin
-  std::uint64_t claimed = 0; ///< the bytes of samples that the header claims
-  std::uint64_t there = 0;   ///< those that are there
-  bool known = false;        ///< whether there were a format and samples
+  sound_form form;            ///< as far as its samples are there
+  std::uint16_t tag = 0;      ///< 1 integers, 3 real numbers
+  std::uint16_t bits = 0;     ///< of a sample
+  std::uint16_t block = 0;    ///< bytes of a frame
+  std::size_t data = 0;       ///< where the samples begin
+  std::uint64_t claimed = 0;  ///< the bytes of samples that the header claims
+  std::uint64_t there = 0;    ///< those that are there
+  bool known = false;         ///< whether there were a format and samples
 };
 
 /// Source: "Multimedia Programming Interface and Data Specifications 1.0", IBM and Microsoft, 1991.
@@ -81176,7 +81410,8 @@ struct wav_layout {
       found.block = load_little<std::uint16_t>(format + 12);
       found.bits = load_little<std::uint16_t>(format + 14);
       // WAVE_FORMAT_EXTENSIBLE: the tag is in the sub-format.
-      if (found.tag == 0xfffe && length >= extensible_bytes) found.tag = load_little<std::uint16_t>(format + 24);
+      if (found.tag == 0xfffe && length >= extensible_bytes)
+        found.tag = load_little<std::uint16_t>(format + 24);
     } else if (type == "data") {
       found.data = at;
       found.claimed = length;
@@ -81192,9 +81427,7 @@ struct wav_layout {
 }
 
 /// Whether a length is what programs write that do not know it yet: ffmpeg and sox into a pipe, and arecord.
-[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept {
-  return length >= 0x7fff'0000u;
-}
+[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept { return length >= 0x7fff'0000u; }
 
 /// The form in a FLAC file's first block; 0 frames if they are not counted there. Source: RFC 9639, 8.2.
 [[nodiscard]] inline sound_form flac_form(bytes_view file) noexcept {
@@ -81207,8 +81440,8 @@ struct wav_layout {
           static_cast<std::uint32_t>(packed >> 41 & 7) + 1};
 }
 
-/// Whether the last page of an Ogg file is there as a whole and says that it is the last one. A file with more
-/// than a page of something else behind it counts as whole. Source: RFC 3533, 6.
+/// Whether the last page of an Ogg file is there as a whole and says that it is the last one. A file with
+/// more than a page of something else behind it counts as whole. Source: RFC 3533, 6.
 [[nodiscard]] inline bool ogg_is_whole(bytes_view file) noexcept {
   constexpr std::size_t header = 27, largest = header + 255 + 255 * 255;
   const std::size_t from = file.size() > largest ? file.size() - largest : 0;
