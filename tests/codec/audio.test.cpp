@@ -3,6 +3,7 @@
 #include <penstock/codec/audio.hpp>
 
 #include <penstock/audio/crop.hpp>
+#include <penstock/audio/resample.hpp>
 #include <penstock/audio/to_int16.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/run/run.hpp>
@@ -23,6 +24,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace codec_audio_test {
@@ -305,6 +307,41 @@ TEST_CASE("codec/audio: lengths that differ are ragged") {
   for (auto&& batch : (sounds | ps::batch(3, ps::ragged)).epoch(0))
     for (std::size_t i = 0; i < 3; ++i) CHECK(batch.values().shape(i) == ps::extents(1, 100 + 50 * i));
   CHECK_FALSE(error_of([&] { (void)values_of(sounds | ps::batch(3)); }).empty());
+}
+
+TEST_CASE("codec/audio: seconds of unequal rates make no batch, and resampled ones do") {
+  std::vector<std::string> files;
+  for (const std::uint32_t rate : {8'000u, 16'000u})
+    files.push_back(text_of_file(sound_file(SF_FORMAT_WAV | SF_FORMAT_PCM_16, tones(2 * rate, rate), rate)));
+  const auto sounds = ps::from(files) | ps::decode<ps::audio>;
+  const std::string refused =
+      error_of([&] { (void)values_of(sounds | ps::map(ps::crop(0.5, 1.0)) | ps::batch(2)); });
+  CHECK_THAT(refused, contains("(1, 8000)") && contains("(1, 16000)"));
+  const auto loader = sounds | ps::map(ps::resample(16'000), ps::crop(0.5, 1.0)) | ps::batch(2);
+  CHECK(values_of(loader).size() == 32'000);
+}
+
+TEST_CASE("codec/audio: a slice of a resampled file equals that slice of the whole") {
+  for (const sound_kind& kind : sound_kinds())
+    for (const auto& [in, out] : {std::pair{24'000u, 16'000u}, {44'100u, 16'000u}, {8'000u, 16'000u}}) {
+      const bool opus = kind.rate == 48'000, mpeg = (kind.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_MPEG;
+      if ((opus && in == 44'100) || (mpeg && in == 8'000)) continue;  // rates that they do not have
+      INFO(kind.name << ", " << in << " to " << out);
+      const byte_vector file = sound_file(kind.format, tones(in * 2, in), in);
+      ps::audio_scratch scratch;
+      ps::sound_scratch room;
+      const ps::stored_sound sound = ps::audio{}.decode(ps::bytes_view(file), scratch);
+      const auto made = ps::resample(out)(sound, ps::call<ps::sound_scratch>{{}, 0, 0, 0, room});
+      const std::uint64_t n = made.form().frames;
+      std::vector<float> whole(n), part(400);
+      made.draw({0, n}, {whole.data(), 0});
+      for (const std::uint64_t first : {n / 2, std::uint64_t{0}, n - 400, n / 3 + 1}) {
+        made.draw({first, 400}, {part.data(), 0});
+        CHECK(distance(part, whole.data() + first) <= 1e-6f);
+      }
+      made.draw({n - 1, 1}, {part.data(), 0});
+      CHECK(std::abs(part[0] - whole[n - 1]) <= 1e-6f);
+    }
 }
 
 TEST_CASE("codec/audio: nothing is allocated for wav once the scratch has grown") {
