@@ -265,9 +265,10 @@ class stored_sound : public sound_expression<stored_sound> {
 /// through a block that stays in the cache. Any part equals that of the
 /// whole: WAV, FLAC, AIFF, AU and CAF seek; Opus is decoded from a second before, and within 1e-6; Vorbis and
 /// MP3, where libsndfile's seeks are not exact, from the beginning to the end of the part.
-/// Kind: pointwise, keeps all guarantees. Cost: libsndfile's, which allocates memory for each sound; WAV
-/// files of 16-bit integers and of 32-bit real numbers are read without it, where they lie. Penstock itself
-/// allocates nothing once the scratch has grown. Thread-safe, with a scratch per thread.
+/// Kind: pointwise, keeps all guarantees. Cost: libsndfile's, which allocates memory for each sound (and
+/// forgets some at damaged headers of Ogg); WAV files of 16-bit integers and of 32-bit real numbers are read
+/// without it, where they lie. Penstock itself allocates nothing once the scratch has grown. Thread-safe,
+/// with a scratch per thread.
 /// Throws `errc::limit` for forms beyond `limits`, before anything is allocated; `errc::format`, with the
 /// offset, for what is no such file, has no samples, does not say how many, is damaged or ends before its
 /// last sample, with the time where it does. Where that is known from the header or the last page (WAV, Ogg),
@@ -319,27 +320,30 @@ struct audio {
           check(form, name, 18);
         }
         break;
+      case detail::sound_format::ogg:
+      case detail::sound_format::opus:
+        check_ogg(what, name, s);
+        break;
       default:
         break;
     }
     what.form = s.open(what);
-    constexpr auto unknown = static_cast<std::uint64_t>(SF_COUNT_MAX);
-    const bool ogg = what.format == detail::sound_format::ogg || what.format == detail::sound_format::opus;
-    if (ogg && !detail::ogg_is_whole(file)) {
-      if (!recover || what.form.frames == unknown)
-        throw error(errc::format,
-                    {"the ", name, " sound is truncated: it ends ",
-                     what.form.frames == unknown
-                         ? std::string()
-                         : detail::text({"at ", detail::time_text(what.form.frames, what.form.rate), " "}),
-                     "without a last page; write audio{.recover = true} for what can be had of it"})
-            .at_offset(file.size());
-      s.damage();
-    }
-    if (what.form.frames == unknown)
+    if (what.form.frames == static_cast<std::uint64_t>(SF_COUNT_MAX))
       throw error(errc::format, {"the ", name, " sound does not say how long it is"}).at_offset(0);
     check(what.form, name, 0);
     return what;
+  }
+  /// Refuses a cut file before libsndfile sees it, which forgets memory at headers that are cut.
+  void check_ogg(const detail::sound_job& what, std::string_view name, scratch& s) const {
+    const detail::ogg_end end = detail::ogg_end_of(what.file);
+    if (end.whole) return;
+    const sound_form there = detail::ogg_form(what.file, end.position);
+    if (!recover || there.frames == 0)
+      throw error(errc::format, {"the ", name, " sound is truncated: it ends at ",
+                                 detail::time_text(there.frames, there.rate),
+                                 ", without a last page; write audio{.recover = true} for what can be had"})
+          .at_offset(what.file.size());
+    s.damage();
   }
   void check(const sound_form& form, std::string_view name, std::uint64_t offset) const {
     try {

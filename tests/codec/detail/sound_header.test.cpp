@@ -36,8 +36,9 @@ ps::detail::wav_layout layout(const std::string& chunks) {
   const std::string file = "RIFF" + little(chunks.size() + 4, 4) + "WAVE" + chunks;
   return ps::detail::wav_layout_of(ps::bytes_of(file));
 }
-std::string page(unsigned char flags, std::size_t bytes) {
-  std::string made = "OggS" + std::string(1, '\0') + static_cast<char>(flags) + std::string(20, '\0');
+std::string page(unsigned char flags, std::size_t bytes, std::uint64_t position = 0) {
+  std::string made =
+      "OggS" + std::string(1, '\0') + static_cast<char>(flags) + little(position, 8) + std::string(12, '\0');
   made += static_cast<char>(bytes / 255 + 1);
   made += std::string(bytes / 255, '\xff') + static_cast<char>(bytes % 255);
   return made + std::string(bytes, 'x');
@@ -100,15 +101,35 @@ TEST_CASE("codec/detail/sound_header: what a FLAC file says in its first block")
 }
 
 TEST_CASE("codec/detail/sound_header: whether the last page of Ogg is there") {
-  const auto whole = [](const std::string& file) { return ps::detail::ogg_is_whole(ps::bytes_of(file)); };
-  const std::string file = page(2, 30) + page(0, 4'000) + page(4, 600);
+  const auto whole = [](const std::string& file) { return ps::detail::ogg_end_of(ps::bytes_of(file)).whole; };
+  const auto position = [](const std::string& file) {
+    return ps::detail::ogg_end_of(ps::bytes_of(file)).position;
+  };
+  const std::string file =
+      page(2, 30) + page(0, 4'000, 700) + page(0, 90, ~std::uint64_t{0}) + page(4, 600, 900);
   CHECK(whole(file));
+  CHECK(position(file) == 900);
   CHECK(whole(file + "a tag"));
   CHECK_FALSE(whole(file.substr(0, file.size() - 1)));
+  CHECK(position(file.substr(0, file.size() - 1)) == 700);
   CHECK_FALSE(whole(page(2, 30) + page(0, 4'000)));
-  for (std::size_t n = 1; n < 40; ++n) CHECK_FALSE(whole(page(2, 30) + page(4, 600).substr(0, n)));
+  CHECK(position(page(2, 30) + page(0, 4'000)) == 0);
+  for (std::size_t n = 4; n < 40; ++n) CHECK_FALSE(whole(page(2, 30) + page(4, 600).substr(0, n)));
   CHECK(whole(page(4, 60'000)));
-  CHECK(whole(std::string(100'000, 'x')));
+  CHECK(whole(std::string(200'000, 'x')));
+}
+
+TEST_CASE("codec/detail/sound_header: the frames of an Ogg file up to a position") {
+  const std::string begin = page(2, 30).substr(0, 28);
+  const std::string vorbis =
+      begin + "\1vorbis" + little(0, 4) + little(2, 1) + little(44'100, 4) + std::string(10, '\0');
+  CHECK(ps::detail::ogg_form(ps::bytes_of(vorbis), 90) == ps::sound_form{90, 44'100, 2});
+  const std::string opus =
+      begin + "OpusHead" + little(1, 1) + little(1, 1) + little(312, 2) + std::string(10, '\0');
+  CHECK(ps::detail::ogg_form(ps::bytes_of(opus), 1'000) == ps::sound_form{688, 48'000, 1});
+  CHECK(ps::detail::ogg_form(ps::bytes_of(opus), 9).frames == 0);
+  CHECK(ps::detail::ogg_form(ps::bytes_of(begin), 9) == ps::sound_form{});
+  CHECK(ps::detail::ogg_form(ps::bytes_of(begin + std::string(40, 'x')), 9) == ps::sound_form{});
 }
 
 }  // namespace codec_detail_sound_header_test

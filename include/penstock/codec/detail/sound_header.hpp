@@ -99,23 +99,51 @@ struct wav_layout {
           static_cast<std::uint32_t>(packed >> 41 & 7) + 1};
 }
 
-/// Whether the last page of an Ogg file is there as a whole and says that it is the last one. A file with
-/// more than a page of something else behind it counts as whole. Source: RFC 3533, 6.
-[[nodiscard]] inline bool ogg_is_whole(bytes_view file) noexcept {
+/// How an Ogg file ends.
+struct ogg_end {
+  bool whole = false;          ///< whether its last page is there, and says that it is the last one
+  std::uint64_t position = 0;  ///< the granule position of the last page that is there as a whole and has one
+};
+
+/// A file with more than a page of something else behind its last page counts as whole. Source: RFC 3533, 6.
+[[nodiscard]] inline ogg_end ogg_end_of(bytes_view file) noexcept {
   constexpr std::size_t header = 27, largest = header + 255 + 255 * 255;
-  const std::size_t from = file.size() > largest ? file.size() - largest : 0;
+  const std::size_t from = file.size() > 2 * largest ? file.size() - 2 * largest : 0;
   const std::string_view tail = text_of(file.subspan(from));
+  ogg_end found;
+  bool last = true;
   for (std::size_t at = tail.rfind("OggS"); at != std::string_view::npos;
        at = at == 0 ? std::string_view::npos : tail.rfind("OggS", at - 1)) {
     const bytes_view page = file.subspan(from + at);
-    if (page.size() < header) return false;
-    const std::size_t segments = std::to_integer<std::size_t>(page[26]);
-    if (page.size() < header + segments) return false;
+    const std::size_t segments = page.size() < header ? 0 : std::to_integer<std::size_t>(page[26]);
     std::size_t length = header + segments;
-    for (std::size_t i = 0; i < segments; ++i) length += std::to_integer<std::size_t>(page[header + i]);
-    return page.size() >= length && (std::to_integer<unsigned>(page[5]) & 4u) != 0;
+    if (page.size() >= length)
+      for (std::size_t i = 0; i < segments; ++i) length += std::to_integer<std::size_t>(page[header + i]);
+    const bool there = page.size() >= length;
+    if (last) found.whole = there && (std::to_integer<unsigned>(page[5]) & 4u) != 0;
+    last = false;
+    if (!there) continue;
+    found.position = load_little<std::uint64_t>(page.data() + 6);
+    if (found.position >> 63 == 0) return found;  // -1: no packet ends on the page
+    found.position = 0;
   }
-  return true;
+  if (last) found = {true, 1};
+  return found;
+}
+
+/// The frames up to a granule position, at the rate that the first page names; no frames if it names none.
+/// Sources: Vorbis I, 4.2.2; RFC 7845, 4 and 5.1.
+[[nodiscard]] inline sound_form ogg_form(bytes_view file, std::uint64_t position) noexcept {
+  constexpr std::size_t packet = 28, end = packet + 19;  // of a first page with one segment
+  if (file.size() < end) return {};
+  const std::byte* const at = file.data() + packet;
+  if (text_of(file.subspan(packet, 8)) == "OpusHead") {
+    const std::uint64_t skipped = load_little<std::uint16_t>(at + 10);
+    return {position > skipped ? position - skipped : 0, 48'000, std::to_integer<std::uint32_t>(at[9])};
+  }
+  if (text_of(file.subspan(packet, 7)) == "\1vorbis")
+    return {position, load_little<std::uint32_t>(at + 12), std::to_integer<std::uint32_t>(at[11])};
+  return {};
 }
 
 }  // namespace penstock::inline v0_1::detail
