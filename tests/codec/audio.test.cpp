@@ -298,6 +298,27 @@ TEST_CASE("codec/audio: a damaged sound of a run is named, and nothing else is l
   CHECK(valid == 3);
 }
 
+TEST_CASE("codec/audio: what is left of damaged sounds is counted, each of them once") {
+  std::vector<std::string> files;
+  for (const int format : {SF_FORMAT_FLAC, SF_FORMAT_WAV, SF_FORMAT_FLAC, SF_FORMAT_WAV})
+    files.push_back(text_of_file(sound_file(format | SF_FORMAT_PCM_16, tones(8'000, 8'000), 8'000)));
+  files[1].resize(files[1].size() / 2);
+  files[2].resize(files[2].size() / 2);
+  const auto loader = ps::from(files) | ps::decode<ps::audio>(ps::audio{.recover = true}) |
+                      ps::map(ps::pad_to(1.0), ps::crop(0.25, 0.75)) | ps::batch(4);
+  for (const unsigned workers : {0u, 2u}) {
+    auto run = (loader | ps::workers(workers)).open();
+    for (auto&& batch : run.epoch(0)) {
+      for (std::size_t i = 0; i < 4; ++i) {
+        const auto values = batch.values()[i].values();
+        CHECK((values[5'999] == 0) == (i == 1 || i == 2));
+        CHECK(values[1] == batch.values()[0].values()[1]);
+      }
+    }
+    CHECK(run.counters().warnings == 2);
+  }
+}
+
 TEST_CASE("codec/audio: lengths that differ are ragged") {
   std::vector<std::string> files;
   for (std::uint32_t i = 0; i < 3; ++i)
