@@ -3011,7 +3011,7 @@ struct noise_piece {
 }  // namespace detail
 
 /// A lazy sound with noise. The energy of all of the sound decides how loud the noise is, so that a part of
-/// it needs all of the sound within.
+/// it needs all of the sound within. Valid as long as the operation, which has the noises.
 template <lazy_sound S>
 class noisy_sound : public sound_over<noisy_sound<S>, S> {
  public:

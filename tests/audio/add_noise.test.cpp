@@ -40,7 +40,8 @@ TEST_CASE("audio/add_noise: the noise is by so many decibels below the sound") {
   for (const std::uint32_t channels : {1u, 2u}) {
     const test_sound sound({5'000, 8'000, channels}, 3);
     for (const double snr : {0.0, 10.0, -5.0}) {
-      const auto noisy = ps::add_noise({noise_of({700, 8'000, 1}, 4)}, snr)(sound, call.at(1));
+      const auto operation = ps::add_noise({noise_of({700, 8'000, 1}, 4)}, snr);
+      const auto noisy = operation(sound, call.at(1));
       const std::vector<float> noise = difference(samples_of(noisy), samples_of(sound));
       CHECK(10 * std::log10(energy(samples_of(sound)) / energy(noise)) == Approx(snr).margin(1e-3));
       CHECK(parts_agree(noisy));
