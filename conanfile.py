@@ -27,6 +27,8 @@ COMPONENTS = {
     "avif": [("libavif", "[>=0.11 <2]", ["avif"])],
     "tiff": [("libtiff", "[>=4.5 <5]", ["tiff"])],
     "utf8proc": [("utf8proc", "[>=2.2 <3]", ["utf8proc"])],
+    "audio": [("libsndfile", "[>=1.1 <2]", ["sndfile"])],
+    "resample": [("soxr", "[>=0.1.3 <1]", ["soxr"])],
     "pcre2": [("pcre2", "[>=10.30 <11]", ["pcre2-8"])],
     "sentencepiece": [(None, None, ["sentencepiece"])],
     "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],

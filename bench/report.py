@@ -60,6 +60,7 @@ PROGRAMS = (
     ("bench_sequences_packing", ("40a", "40b", "40c", "40f", "40d", "40g", "41a", "41b")),
     ("bench_sequences_buckets", ("42a", "42b", "42c", "42d")),
     ("bench_sequences_tokenise", ("44a", "44b", "44c", "44d")),
+    ("bench_audio", tuple(f"48{letter}" for letter in "abcdefgh")),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
     ("bench_gpu_images", ("gpu4", "gpu5")),
 )
@@ -67,6 +68,7 @@ PROGRAMS = (
 OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstock::json or penstock::tfrecord"),
             "bench_formats_parquet": ("columns of Parquet", "built without penstock::arrow"),
             "bench_sequences_tokenise": ("texts to tokens", "built without penstock::pcre2"),
+            "bench_audio": ("sounds to batches", "built without penstock::audio or penstock::resample"),
             "bench_cache": ("a node's cache", "built without penstock::cache"),
             "bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),

@@ -129,6 +129,14 @@ if "$peers/bin/python" -c 'import tokenizers, tiktoken' 2> /dev/null || pip_inst
 else
   echo "run.sh: tokenizers and tiktoken cannot be installed; row 44 is left out" >&2
 fi
+# The peers of row 48; the others are shown beside it where they are.
+export BENCH_SOUND_SCRIPT=$root/bench/audio/sound_rate.py
+if "$peers/bin/python" -c 'import soundfile, soxr' 2> /dev/null || pip_install soundfile soxr; then
+  export BENCH_SOUND_PYTHON=$peers/bin/python
+else
+  echo "run.sh: soundfile and soxr cannot be installed; row 48 is left out" >&2
+fi
+"$peers/bin/python" -c 'import torchaudio, torchcodec' 2> /dev/null || pip_install torchaudio torchcodec || true
 # Petastorm needs old versions of its libraries: an environment of its own.
 petastorm_imports() { "$build/petastorm/bin/python" -c 'import torch; from petastorm import make_batch_reader' 2> /dev/null; }
 if petastorm_imports ||

@@ -111,6 +111,17 @@ penstock_row(utf8proc "Unicode's normal forms of text, NFC and others" LIBRARY "
   HEADER utf8proc.h NAMES utf8proc utf8proc_static
   PC_REQUIRES libutf8proc VCPKG utf8proc CONAN "utf8proc/[>=2.2 <3] utf8proc")
 
+penstock_row(audio "Sounds of WAV, FLAC, Ogg, Opus and MP3 files, decoded"
+  LIBRARY "libsndfile 1.1 or later"
+  FIND PenstockSndfile PACKAGES SndFile TARGETS SndFile::sndfile
+  HEADER sndfile.h NAMES sndfile libsndfile
+  PC_REQUIRES sndfile VCPKG libsndfile CONAN "libsndfile/[>=1.1 <2] sndfile")
+
+penstock_row(resample "Sounds resampled to another rate, and played faster or slower" LIBRARY "libsoxr"
+  FIND PenstockSoxr
+  HEADER soxr.h NAMES soxr libsoxr
+  PC_REQUIRES soxr VCPKG soxr CONAN "soxr/[>=0.1.3 <1] soxr")
+
 penstock_row(pcre2 "Tokenisers of byte-level BPE: tokenizer.json, tiktoken and GPT-2"
   LIBRARY "PCRE2 10.30 or later, utf8proc and nlohmann-json"
   FIND PenstockPcre2 PACKAGES PCRE2 pcre2 TARGETS PCRE2::8BIT pcre2::pcre2-8

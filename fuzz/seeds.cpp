@@ -30,6 +30,7 @@
 #include "support/megatron_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
+#include "support/sound_files.hpp"
 #include "support/tar_cases.hpp"
 #include "support/zip_writer.hpp"
 
@@ -676,6 +677,16 @@ void image_files(folder& out, const std::filesystem::path& data) {
     }
 }
 
+/// [how] [the first frame] [frames] file
+void sounds(folder& out) {
+  for (const penstock_test::sound_kind& kind : penstock_test::sound_kinds())
+    for (const unsigned channels : {1u, 2u}) {
+      const std::vector<std::byte> file = penstock_test::sound_file(
+          kind.format, penstock_test::tones(600, kind.rate, channels), kind.rate, channels);
+      out.add("audio", mode(channels) + little(200, 4) + little(90, 2) + std::string(ps::text_of(file)));
+    }
+}
+
 /// [kind] [size of a text] text, and the files of a tokenizer; see bpe.fuzz.cpp.
 void tokenizers(folder& out, const std::filesystem::path& data) {
   const std::string text =
@@ -871,6 +882,7 @@ int main(int argc, char** argv) {
   operations(out);
   more_images(out);
   image_files(out, argv[2]);
+  sounds(out);
   tokenizers(out, argv[2]);
   stores(out);
   answers(out);

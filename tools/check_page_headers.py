@@ -15,7 +15,7 @@ import sys
 from check_reference import names_in
 from source_tree import PENSTOCK, ROOT, component_of, finish, headers, includes, is_detail, is_umbrella, relative
 
-PAGES = ("docs/stages.md", "docs/images.md", "docs/coming_from.md")
+PAGES = ("docs/stages.md", "docs/images.md", "docs/audio.md", "docs/coming_from.md")
 CODE = re.compile(r"`([^`]*)`")
 CELL = re.compile(r"(?<!\\)\|")
 # A name, and neither a member, nor a designated option, nor the name of something else's namespace.
@@ -49,8 +49,9 @@ def where_names_are():
     return result
 
 
-def headers_for(code, declared, umbrella):
-    """(header, component) of the names in `code` that the umbrella lacks."""
+def headers_for(code, declared, umbrella, sounds=False):
+    """(header, component) of the names in `code` that the umbrella lacks; of operations that images and sounds have
+    both, those on sounds if the code is of `sounds`."""
     wanted = []
     for text in code:
         text = re.sub(r'"[^"]*"', '""', text)
@@ -58,17 +59,20 @@ def headers_for(code, declared, umbrella):
             found = declared.get(name, [])
             if not found or any(header in umbrella for header in found):
                 continue
-            header = "image.hpp" if found[0].startswith("image/") else found[0]  # operations come together
+            first = sorted(found, key=lambda header: header.startswith("audio/") != sounds)[0]
+            room = first.partition("/")[0]
+            together = room in ("image", "audio") and component_of(PENSTOCK / first) == "core"
+            header = f"{room}.hpp" if together else first
             needed = (header, component_of(PENSTOCK / header))
             if needed not in wanted:
                 wanted.append(needed)
     return wanted
 
 
-def header_cell(code, declared, umbrella):
+def header_cell(code, declared, umbrella, sounds):
     """What the cell of a row says whose names are in `code`."""
     return ", ".join(f"`{header}`" + ("" if component == "core" else f" (component `{component}`)")
-                     for header, component in headers_for(code, declared, umbrella))
+                     for header, component in headers_for(code, declared, umbrella, sounds))
 
 
 def names_of_library(code):
@@ -83,12 +87,13 @@ def block_with_headers(match, declared, umbrella):
     if not includes_.startswith("#include <penstock/penstock.hpp>") or "int main(" in rest:
         return match.group(0)
     lines = ["#include <penstock/penstock.hpp>"]
-    for header, component in sorted(headers_for(names_of_library(rest), declared, umbrella)):
+    sounds = re.search(r"\baudio\b", rest) is not None
+    for header, component in sorted(headers_for(names_of_library(rest), declared, umbrella, sounds)):
         lines.append(f"#include <penstock/{header}>" + ("" if component == "core" else f"  // link penstock::{component}"))
     return begin + "\n".join(lines) + "\n" + rest
 
 
-def page_with_headers(text, declared, umbrella):
+def page_with_headers(text, declared, umbrella, sounds):
     lines, column = text.splitlines(), None
     for number, line in enumerate(lines):
         if not line.startswith("|"):
@@ -100,7 +105,7 @@ def page_with_headers(text, declared, umbrella):
                 continue
             column = cells.index("here") if "here" in cells else 0
         elif column is not None and not set(cells[0]) <= {"-"}:
-            cells[-1] = header_cell(CODE.findall(cells[column]), declared, umbrella)
+            cells[-1] = header_cell(CODE.findall(cells[column]), declared, umbrella, sounds)
             lines[number] = "| " + " | ".join(cells[:-1]) + " |" + (f" {cells[-1]} |" if cells[-1] else " |")
     return "\n".join(lines) + "\n"
 
@@ -115,14 +120,14 @@ def main():
         text = path.read_text(encoding="utf-8")
         made = BLOCK.sub(lambda match: block_with_headers(match, declared, umbrella), text)
         if page in PAGES:
-            made = page_with_headers(made, declared, umbrella)
+            made = page_with_headers(made, declared, umbrella, page == "docs/audio.md")
         count += len(re.findall(r"\| header \|$", text, re.MULTILINE))
         if "--write" in sys.argv[1:]:
             path.write_text(made, encoding="utf-8")
         elif text != made:
             faults.append(f"{page}: a column of headers, or the includes of a block, are not current "
                           "(tools/check_page_headers.py --write)")
-    if count < 16:
+    if count < 17:
         faults.append(f"only {count} tables have a column of headers")
     finish("check_page_headers", faults, f"{count} tables")
 

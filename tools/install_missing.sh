@@ -97,6 +97,8 @@ install_missing() {
     have_header avif/avif.h || wanted+=(libavif-dev)
     have_header tiffio.h || wanted+=(libtiff-dev)
     have_header utf8proc.h || wanted+=(libutf8proc-dev)
+    have_header sndfile.h || wanted+=(libsndfile1-dev)
+    have_header soxr.h || wanted+=(libsoxr-dev)
     have_pcre2 || wanted+=(libpcre2-dev)
     have_header sentencepiece_processor.h || wanted+=(libsentencepiece-dev)
     have_header isa-l/crc.h || wanted+=(libisal-dev)

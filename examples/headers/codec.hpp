@@ -7,6 +7,7 @@
 #include "support/ffcv_files.hpp"
 #include "support/fixtures.hpp"
 
+#include <penstock/codec/audio.hpp>
 #include <penstock/codec/bpe.hpp>
 #include <penstock/codec/gzip.hpp>
 #include <penstock/codec/jpeg.hpp>
@@ -40,7 +41,8 @@ const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_byt
 
 const bool has_files = [] {
   for (const std::string folder :
-       {"pictures", "raw", "cifar", "depths", "clips", "scans"}) {  // for plans that are made and not opened
+       // for plans that are made and not opened
+       {"pictures", "raw", "cifar", "depths", "clips", "scans", "speech"}) {
     std::filesystem::create_directories(folder + "/cats");
     write_file(folder + "/cats/1.png", "");
   }

@@ -29,6 +29,8 @@ vcpkg_check_features(
            avif PENSTOCK_ENABLE_AVIF
            tiff PENSTOCK_ENABLE_TIFF
            utf8proc PENSTOCK_ENABLE_UTF8PROC
+           audio PENSTOCK_ENABLE_AUDIO
+           resample PENSTOCK_ENABLE_RESAMPLE
            pcre2 PENSTOCK_ENABLE_PCRE2
            sentencepiece PENSTOCK_ENABLE_SENTENCEPIECE
            tfrecord PENSTOCK_ENABLE_TFRECORD

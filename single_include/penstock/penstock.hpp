@@ -703,960 +703,6 @@ class buffer {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/base/cold_copy.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Copies ranges that follow each other in memory, but are mostly not in the processor's cache, as those of a
-/// mapped file that is read in order.
-///
-/// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:
-/// the processor's own prefetching begins anew at each range and each page, so that copies of 1 or 10 KiB
-/// mostly wait for the first lines. Where no memory is mapped, a prefetch does nothing.
-class cold_copy {
- public:
-  void operator()(mutable_bytes into, const std::byte* from) noexcept {
-    const auto begin = reinterpret_cast<std::uintptr_t>(from);
-    std::uintptr_t next = next_ > begin && next_ - begin <= ahead + piece ? next_ : begin;
-    for (std::size_t done = 0; done < into.size();) {
-      const std::size_t n = std::min(piece, into.size() - done);
-      for (const std::uintptr_t end = begin + done + n + ahead; next < end; next += line)
-        __builtin_prefetch(reinterpret_cast<const void*>(next));
-      std::memcpy(into.data() + done, from + done, n);
-      done += n;
-    }
-    next_ = next;
-  }
-
- private:
-  static constexpr std::size_t line = 64, piece = 1024, ahead = 6144;
-
-  std::uintptr_t next_ = 0;  // the first line that has not been prefetched
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/fixed_array.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
-/// compile.
-template <class T>
-class fixed_array {
- public:
-  fixed_array() noexcept = default;
-  explicit fixed_array(std::size_t count) : values_(new T[count]()) {}
-  fixed_array(fixed_array&& other) noexcept : values_(std::exchange(other.values_, nullptr)) {}
-  fixed_array& operator=(fixed_array&& other) noexcept {
-    std::swap(values_, other.values_);
-    return *this;
-  }
-  ~fixed_array() { delete[] values_; }
-
-  [[nodiscard]] T* get() const noexcept { return values_; }
-  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return values_[i]; }
-  [[nodiscard]] explicit operator bool() const noexcept { return values_ != nullptr; }
-  void reset() noexcept { delete[] std::exchange(values_, nullptr); }
-
- private:
-  T* values_ = nullptr;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/flat_json.hpp
-
-/// The subset of JSON that this library writes: states, ledgers, timelines.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A text as a JSON string. Each byte that is not valid UTF-8 becomes U+FFFD, because names come from
-/// untrusted bytes. Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
-[[nodiscard]] std::string json_quoted(std::string_view s);
-
-/// A text with U+FFFD for each byte that is not valid UTF-8: what a reader gets back from `json_quoted`.
-[[nodiscard]] std::string as_utf8(std::string_view s);
-
-/// The length in bytes of the UTF-8 character at the beginning of a text; 0 if it is not valid.
-[[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
-
-/// A strict reader of JSON whose names come in a known order; it allows blanks between tokens. It reads what
-/// this library writes: of the escapes, \", \\, \u00XX for characters below 128, and \ufffd.
-///
-/// Anything else is an error with its offset: "<what>: expected <that>".
-class json_reader {
- public:
-  /// What the error messages call the text being read; `stage` may be empty.
-  struct subject {
-    errc code;
-    std::string_view what, stage;
-  };
-  json_reader(std::string_view text, subject of) noexcept : text_(text), of_(of) {}
-
-  /// The offset of the next token.
-  [[nodiscard]] std::size_t at() noexcept;
-  /// Whether the text ended where more was expected: it may be truncated.
-  [[nodiscard]] bool was_cut() const noexcept { return cut_; }
-
-  void expect(char c);
-  void name(std::string_view wanted);
-  /// Reads the name and its colon if they come next; otherwise reads nothing.
-  [[nodiscard]] bool optional_name(std::string_view wanted);
-  /// Reads a comma, the name and its colon if they come next; otherwise reads nothing.
-  [[nodiscard]] bool next_name(std::string_view wanted);
-  [[nodiscard]] std::string string();
-  [[nodiscard]] std::uint64_t number();
-  /// Reads a number that is written as a string, so that no reader rounds it.
-  [[nodiscard]] std::uint64_t quoted_number();
-  /// Reads an array; `read_one` reads each element.
-  template <class Read>
-  void list(Read read_one) {
-    expect('[');
-    if (!is_next(']')) {
-      read_one();
-      while (!is_next(']')) {
-        expect(',');
-        read_one();
-      }
-    }
-    expect(']');
-  }
-  void end(std::string_view called);
-  [[noreturn]] void fail(std::string_view wanted, std::size_t offset) const;
-
- private:
-  [[nodiscard]] bool is_next(char c) noexcept { return at() < text_.size() && text_[at_] == c; }
-  /// Fails at the next character; if there is none, the text is truncated.
-  [[noreturn]] void fail_here(std::string_view wanted);
-  void append_character(std::string& value);
-
-  std::string_view text_;
-  subject of_;
-  std::size_t at_ = 0;
-  bool cut_ = false;
-};
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/base/flat_json.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
-  std::string quoted = "\"";
-  while (!s.empty()) {
-    const auto byte = static_cast<unsigned char>(s.front());
-    const std::size_t length = detail::utf8_length(s);
-    if (byte == '"' || byte == '\\')
-      quoted.append({'\\', s.front()});
-    else if (byte < 0x20 || byte == 0x7f)
-      detail::append(quoted, {"\\u00", "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
-    else
-      quoted += length == 0 ? std::string_view("\\ufffd") : s.substr(0, length);
-    s.remove_prefix(length == 0 ? 1 : length);
-  }
-  return quoted + '"';
-}
-
-PENSTOCK_INLINE std::string as_utf8(std::string_view s) {
-  std::string clean;
-  while (!s.empty()) {
-    const std::size_t length = utf8_length(s);
-    clean += length == 0 ? std::string_view("\xef\xbf\xbd") : s.substr(0, length);
-    s.remove_prefix(length == 0 ? 1 : length);
-  }
-  return clean;
-}
-
-PENSTOCK_INLINE std::size_t utf8_length(std::string_view s) noexcept {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef)
-    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  if (first >= 0xf0 && first <= 0xf4)
-    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
-               ? 4
-               : 0;
-  return 0;
-}
-
-PENSTOCK_INLINE std::size_t json_reader::at() noexcept {
-  while (at_ < text_.size() &&
-         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
-    ++at_;
-  return at_;
-}
-PENSTOCK_INLINE void json_reader::expect(char c) {
-  if (!is_next(c)) fail_here(text({"'", c, "'"}));
-  ++at_;
-}
-PENSTOCK_INLINE void json_reader::name(std::string_view wanted) {
-  const std::size_t begin = at();
-  if (string() != wanted) fail(text({"the name \"", wanted, '"'}), begin);
-  expect(':');
-}
-PENSTOCK_INLINE bool json_reader::optional_name(std::string_view wanted) {
-  const std::size_t begin = at();
-  if (is_next('"') && string() == wanted) {
-    expect(':');
-    return true;
-  }
-  at_ = begin;
-  return false;
-}
-PENSTOCK_INLINE bool json_reader::next_name(std::string_view wanted) {
-  const std::size_t begin = at();
-  if (begin == text_.size()) fail_here("','");
-  if (!is_next(',')) return false;
-  ++at_;
-  if (at() == text_.size()) fail_here("a name");
-  if (optional_name(wanted)) return true;
-  at_ = begin;
-  return false;
-}
-PENSTOCK_INLINE std::string json_reader::string() {
-  expect('"');
-  std::string value;
-  while (at_ < text_.size() && text_[at_] != '"') append_character(value);
-  if (at_ == text_.size()) fail_here("'\"'");
-  ++at_;
-  return value;
-}
-PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
-  constexpr std::string_view wanted = "a character, or \\\", \\\\, \\u00XX or \\ufffd";
-  const std::string_view rest = text_.substr(at_);
-  std::size_t length = utf8_length(rest);
-  if (rest.front() == '\\') {
-    const std::string_view code = rest.substr(1, 5);
-    unsigned character = 0;
-    if (code.starts_with('"') || code.starts_with('\\')) {
-      value += code.front();
-      length = 2;
-    } else if (code == "ufffd") {
-      value += "\xef\xbf\xbd";
-      length = 6;
-    } else if (code.size() == 5 && code.starts_with("u00") &&
-               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
-               character < 0x80) {
-      value += static_cast<char>(character);
-      length = 6;
-    } else {
-      cut_ = code.size() < 5;
-      fail(wanted, at_);
-    }
-  } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
-    const auto first = static_cast<unsigned char>(rest.front());
-    const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    cut_ = rest.size() < whole;
-    for (const char c : rest.substr(1)) cut_ = cut_ && (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-    fail(wanted, at_);
-  } else {
-    value += rest.substr(0, length);
-  }
-  at_ += length;
-}
-PENSTOCK_INLINE std::uint64_t json_reader::number() {
-  std::uint64_t value = 0;
-  const char* const begin = text_.data() + at();
-  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
-  if (problem != std::errc()) fail_here("a number of 64 bits");
-  at_ += static_cast<std::size_t>(end - begin);
-  if (at_ == text_.size()) fail_here("what is behind a number");
-  return value;
-}
-PENSTOCK_INLINE std::uint64_t json_reader::quoted_number() {
-  expect('"');
-  std::uint64_t value = 0;
-  const char* const begin = text_.data() + at_;
-  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
-  if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
-    fail("a number of 64 bits as a string", at_);
-  at_ += static_cast<std::size_t>(end - begin) + 1;
-  return value;
-}
-PENSTOCK_INLINE void json_reader::end(std::string_view called) {
-  if (at() != text_.size()) fail(called, at_);
-}
-PENSTOCK_INLINE void json_reader::fail_here(std::string_view wanted) {
-  cut_ = at() == text_.size();
-  fail(wanted, at_);
-}
-PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offset) const {
-  throw error(of_.code, {of_.what, ": expected ", wanted}).in_stage(of_.stage).at_offset(offset);
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/base/name_list.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Adds a name from a file to a list for a message. The list stays short, however many names the
-/// file has.
-inline void list_name(std::string& list, std::string_view name) {
-  if (list.size() < 100)
-    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
-  else if (!list.ends_with(", ..."))
-    list += ", ...";
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/numpy_random_state.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
-/// Implemented here because <random> would slow the compilation of every program that includes an order.
-class mersenne_twister {
- public:
-  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
-    state_[0] = seed;
-    for (std::size_t i = 1; i < length; ++i) {
-      const std::uint32_t before = state_[i - 1];
-      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
-    }
-  }
-
-  [[nodiscard]] std::uint32_t next() noexcept {
-    if (used_ == length) twist();
-    std::uint32_t y = state_[used_++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-  }
-
- private:
-  static constexpr std::size_t length = 624, middle = 397;
-
-  void twist() noexcept {
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::uint32_t joined =
-          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
-      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
-      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
-    }
-    used_ = 0;
-  }
-
-  std::array<std::uint32_t, length> state_;
-  std::size_t used_ = length;
-};
-
-/// A number in [0, maximum], drawn by masking: numpy's `random_interval`
-/// (`numpy/random/src/distributions/distributions.c`). `draw` has `next32()` and `next64()`.
-template <class Draw>
-[[nodiscard]] std::uint64_t numpy_interval(Draw& draw, std::uint64_t maximum) noexcept {
-  if (maximum == 0) return 0;
-  std::uint64_t mask = maximum;
-  for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
-  while (true) {
-    const std::uint64_t drawn = (maximum > 0xffffffffu ? draw.next64() : draw.next32()) & mask;
-    if (drawn <= maximum) return drawn;
-  }
-}
-
-/// numpy's `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
-template <class Draw, class First>
-void numpy_shuffle(Draw& draw, First first, std::uint64_t count) noexcept {
-  using distance = decltype(first - first);
-  for (std::uint64_t i = count; i-- > 1;)
-    std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(numpy_interval(draw, i))]);
-}
-
-/// The generator `numpy.random.RandomState(seed)`, as far as its `shuffle` goes.
-/// Source: `numpy/random/mtrand.pyx` and `numpy/random/src/mt19937/mt19937.h`.
-class numpy_random_state {
- public:
-  explicit numpy_random_state(std::uint32_t seed) noexcept : draw_(seed) {}
-
-  [[nodiscard]] std::uint32_t next32() noexcept { return draw_.next(); }
-  [[nodiscard]] std::uint64_t next64() noexcept {
-    const std::uint64_t high = draw_.next();
-    return high << 32 | draw_.next();
-  }
-  /// `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
-  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
-
- private:
-  mersenne_twister draw_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/owned.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Owns one object: like std::unique_ptr, but ten times faster to compile. The type may be incomplete until
-/// the owner is destroyed, so a header need not show what only its bodies use.
-template <class T>
-class owned {
- public:
-  owned() noexcept = default;
-  explicit owned(T* made) noexcept : object_(made) {}
-  owned(owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  owned& operator=(owned&& other) noexcept {
-    owned taken(std::move(other));
-    std::swap(object_, taken.object_);
-    return *this;
-  }
-  ~owned() {
-    static_assert(sizeof(T) != 0, "penstock: an owner is destroyed where its object's type is incomplete");
-    delete object_;
-  }
-
-  [[nodiscard]] T* get() const noexcept { return object_; }
-  [[nodiscard]] T& operator*() const noexcept { return *object_; }
-  [[nodiscard]] T* operator->() const noexcept { return object_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
-
- private:
-  T* object_ = nullptr;
-};
-
-/// A deleter for std::unique_ptr that is a function of a library in C: `freed_by<ZSTD_freeDCtx>`.
-template <auto Free>
-struct freed_by {
-  template <class T>
-  void operator()(T* object) const noexcept {
-    static_cast<void>(Free(object));
-  }
-};
-
-/// A deleter for a library's state that `new` made and a function takes down: `ended_by<inflateEnd>`.
-template <auto End>
-struct ended_by {
-  template <class T>
-  void operator()(T* state) const noexcept {
-    static_cast<void>(End(state));
-    delete state;
-  }
-};
-
-/// A base of what is neither copied nor moved.
-class unmovable {
- public:
-  unmovable() = default;
-  unmovable(const unmovable&) = delete;
-  unmovable& operator=(const unmovable&) = delete;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/prefetch_lines.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Prefetches the beginning of a range, up to 4 KiB, into the processor's cache; in longer ranges the
-/// processor itself notices what is read next. Does nothing where no memory is mapped.
-// Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
-// removed.
-[[gnu::always_inline]] inline void prefetch_lines(const void* begin, std::uint64_t size) noexcept {
-  constexpr std::uint64_t line = 64, maximum = 4096;
-  const auto* const bytes = static_cast<const char*>(begin);
-  for (std::uint64_t at = 0; at < std::min(size, maximum); at += line) __builtin_prefetch(bytes + at);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/shared.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Keeps an object of any type alive. After a move, the compiler sees that nothing is left to release.
-class shared_owner {
- public:
-  shared_owner() noexcept : kept_() {}
-  /// Empty if `kept` is a null pointer, even if it owns something.
-  explicit shared_owner(std::shared_ptr<const void> kept) noexcept;
-  /// Destroys `made` with the last owner, or immediately if the reference count cannot be allocated.
-  shared_owner(const void* made, void (*destroy)(const void*) noexcept);
-  /// Keeps what `other` keeps, and shows another part of it; empty if that is null.
-  shared_owner(const shared_owner& other, const void* shown) noexcept;
-  shared_owner(const shared_owner& other) noexcept;
-  shared_owner(shared_owner&& other) noexcept : kept_(std::move(other.kept_)) {}
-  shared_owner& operator=(shared_owner other) noexcept {
-    kept_.swap(other.kept_);
-    return *this;
-  }
-  ~shared_owner() {
-    if (kept_.get() != nullptr) let_go();
-  }
-
-  [[nodiscard]] const std::shared_ptr<const void>& kept() const noexcept { return kept_; }
-
- private:
-  void let_go() noexcept;
-
-  union {  // only let_go destroys it
-    std::shared_ptr<const void> kept_;
-  };
-};
-
-}  // namespace detail
-
-/// A std::shared_ptr whose reference counting is one function for all types: each place that releases a
-/// std::shared_ptr costs a program about a hundred bytes of code, and each type that it is made for costs
-/// five functions. The two convert to each other without copying the object.
-///
-/// Thread safety: as std::shared_ptr.
-template <class T>
-class shared {
- public:
-  shared() noexcept = default;
-  shared(std::nullptr_t) noexcept {}  // NOLINT: as std::shared_ptr
-  /// Takes ownership of the result of `new`.
-  template <class U>
-    requires std::is_convertible_v<U*, T*>
-  explicit shared(U* made)
-      : owner_(static_cast<T*>(made),
-               [](const void* p) noexcept { delete static_cast<const U*>(static_cast<const T*>(p)); }) {}
-  template <class U>
-    requires std::is_convertible_v<U*, T*>
-  shared(std::shared_ptr<U> kept) noexcept  // NOLINT: as std::shared_ptr
-      : owner_(std::shared_ptr<T>(std::move(kept))) {}
-  template <class U>
-    requires(std::is_convertible_v<U*, T*> && !std::is_same_v<T, U>)
-  shared(shared<U> kept) noexcept  // NOLINT: as std::shared_ptr
-      : owner_(kept.owner_, static_cast<T*>(kept.get())) {}
-
-  operator std::shared_ptr<T>() const noexcept {  // NOLINT: as if it were one
-    return std::shared_ptr<T>(owner_.kept(), get());
-  }
-
-  template <class U>
-  void reset(U* made) {
-    *this = shared(made);
-  }
-
-  [[nodiscard]] T* get() const noexcept { return static_cast<T*>(const_cast<void*>(owner_.kept().get())); }
-  [[nodiscard]] explicit operator bool() const noexcept { return get() != nullptr; }
-  [[nodiscard]] friend bool operator==(const shared& a, std::nullptr_t) noexcept { return !a; }
-  [[nodiscard]] friend bool operator==(const shared& a, const shared& b) noexcept {
-    return a.get() == b.get();
-  }
-  [[nodiscard]] T* operator->() const noexcept { return get(); }
-  [[nodiscard]] std::add_lvalue_reference_t<T> operator*() const noexcept
-    requires(!std::is_void_v<T>)
-  {
-    return *get();
-  }
-
- private:
-  template <class>
-  friend class shared;
-
-  detail::shared_owner owner_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/base/shared.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE shared_owner::shared_owner(std::shared_ptr<const void> kept) noexcept : kept_() {
-  if (kept != nullptr) kept_.swap(kept);
-}
-PENSTOCK_INLINE shared_owner::shared_owner(const void* made, void (*destroy)(const void*) noexcept)
-    : kept_() {
-  if (made != nullptr) kept_.reset(made, destroy);
-}
-PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other, const void* shown) noexcept
-    : shared_owner(std::shared_ptr<const void>(other.kept_, shown)) {}
-PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
-PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/name.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
-/// immediately.
-template <std::size_t N>
-struct fixed_string {
-  char text[N]{};
-
-  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
-    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
-  }
-  static constexpr std::size_t length = N - 1;
-};
-
-/// A field's name as a type. A pack of characters, because compilers print those readably.
-template <char... Cs>
-struct name {
-  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
-  static constexpr std::string_view value{text, sizeof...(Cs)};
-};
-
-namespace detail {
-template <fixed_string S, std::size_t... Is>
-constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
-  return {};
-}
-}  // namespace detail
-
-/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
-template <fixed_string S>
-using name_of = decltype(detail::spell<S>(std::make_index_sequence<S.length>{}));
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/pixels.hpp
-
-/// Pixels in memory: their formats, sizes, and views of them.
-namespace penstock::inline v0_1 {
-
-namespace detail {
-template <class T, std::size_t Channels, fixed_string Name>
-struct channels_of {
-  using value_type = T;
-  static constexpr std::size_t channels = Channels;
-  static constexpr std::string_view format_name = name_of<Name>::value;
-};
-}  // namespace detail
-
-/// One channel of 8 bits: luma.
-struct gray8 : detail::channels_of<std::uint8_t, 1, "gray8"> {};
-/// Red, green and blue, 8 bits each.
-struct rgb8 : detail::channels_of<std::uint8_t, 3, "rgb8"> {};
-/// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
-struct rgba8 : detail::channels_of<std::uint8_t, 4, "rgba8"> {};
-/// One channel of 16 bits, in the order of bytes of this machine.
-struct gray16 : detail::channels_of<std::uint16_t, 1, "gray16"> {};
-/// Red, green and blue, 16 bits each, in the order of bytes of this machine.
-struct rgb16 : detail::channels_of<std::uint16_t, 3, "rgb16"> {};
-/// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
-struct rgba16 : detail::channels_of<std::uint16_t, 4, "rgba16"> {};
-
-/// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
-template <class F>
-concept pixel_format = requires {
-  typename F::value_type;
-  requires std::same_as<const std::size_t, decltype(F::channels)>;
-  { F::format_name } -> std::convertible_to<std::string_view>;
-};
-
-/// In pixels.
-struct image_size {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-
-  friend constexpr bool operator==(const image_size&, const image_size&) = default;
-};
-
-/// A rectangle of an image whose edges need not lie between pixels.
-struct real_part {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-
-  friend constexpr bool operator==(const real_part&, const real_part&) = default;
-};
-
-/// A rectangle of an image, in pixels: (x, y) is its upper left corner.
-struct image_part {
-  std::uint32_t x = 0;
-  std::uint32_t y = 0;
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-
-  [[nodiscard]] constexpr image_size size() const noexcept { return {width, height}; }
-  /// Whether it lies within an image of this size.
-  [[nodiscard]] constexpr bool within(const image_size& image) const noexcept {
-    return std::uint64_t{x} + width <= image.width && std::uint64_t{y} + height <= image.height;
-  }
-  friend constexpr bool operator==(const image_part&, const image_part&) = default;
-};
-
-/// All of an image.
-[[nodiscard]] constexpr image_part whole_of(const image_size& image) noexcept {
-  return {0, 0, image.width, image.height};
-}
-
-/// Interleaved pixels in memory, not owned: `height` rows of `width` pixels of `Channels` values. From one
-/// row to the next it is `pitch` values, at least `width * Channels`.
-template <class T, std::size_t Channels>
-class pixel_view {
- public:
-  using value_type = T;
-  using is_view = void;
-  static constexpr std::size_t channels = Channels;
-
-  constexpr pixel_view() = default;
-  /// Rows without gaps.
-  constexpr pixel_view(const T* data, const image_size& size) noexcept
-      : pixel_view(data, size, std::size_t{size.width} * Channels) {}
-  constexpr pixel_view(const T* data, const image_size& size, std::size_t pitch) noexcept
-      : data_(data), size_(size), pitch_(pitch) {}
-
-  [[nodiscard]] constexpr const T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
-  [[nodiscard]] constexpr std::size_t width() const noexcept { return size_.width; }
-  [[nodiscard]] constexpr std::size_t height() const noexcept { return size_.height; }
-  [[nodiscard]] constexpr std::size_t pitch() const noexcept { return pitch_; }
-  /// The values of a row.
-  [[nodiscard]] constexpr std::size_t row_values() const noexcept { return width() * Channels; }
-  [[nodiscard]] constexpr const T* row(std::size_t y) const noexcept { return data_ + y * pitch_; }
-  [[nodiscard]] constexpr const T* at(std::size_t x, std::size_t y) const noexcept {
-    return row(y) + x * Channels;
-  }
-  /// Whether row follows row without a gap.
-  [[nodiscard]] constexpr bool dense() const noexcept { return pitch_ == row_values() || height() <= 1; }
-  /// A rectangle of these pixels, which must lie within them.
-  [[nodiscard]] constexpr pixel_view part(const image_part& p) const noexcept {
-    return {data_ + p.y * pitch_ + p.x * Channels, p.size(), pitch_};
-  }
-
- private:
-  const T* data_ = nullptr;
-  image_size size_;
-  std::size_t pitch_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/components.hpp
-
-/// Declares the codecs of optional components. A program that names one without its header has an incomplete
-/// type, and its compiler shows the line from here.
-namespace penstock::inline v0_1 {
-
-struct zstd;  // penstock: write #include <penstock/codec/zstd.hpp>, and link penstock::zstd
-struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link penstock::gzip
-struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
-struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
-template <fixed_string Name, class T>
-struct json_field;  // penstock: write #include <penstock/codec/json_field.hpp>, and link penstock::simdjson
-template <class T>
-struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
-template <pixel_format Format>
-struct jpeg_as;  // penstock: write #include <penstock/codec/jpeg.hpp>, and link penstock::jpeg
-template <pixel_format Format>
-struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
-template <pixel_format Format>
-struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
-template <pixel_format Format>
-struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
-template <pixel_format Format>
-struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
-template <pixel_format Format>
-struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
-template <class Token>
-class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
-template <class Token>
-class spm_as;  // penstock: write #include <penstock/codec/sentencepiece.hpp>, and link it
-using jpeg = jpeg_as<rgb8>;
-using png = png_as<rgb8>;
-using webp = webp_as<rgb8>;
-using gif = gif_as<rgb8>;
-using avif = avif_as<rgb8>;
-using tiff = tiff_as<rgb8>;
-using bpe = bpe_as<std::uint32_t>;
-using spm = spm_as<std::uint32_t>;
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/random.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-#if defined(__SIZEOF_INT128__)
-/// The upper half of the 128-bit product.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  __extension__ using wide = unsigned __int128;
-  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
-}
-#else
-/// The upper half of the 128-bit product, from four products of halves.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
-  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
-  return a1 * b1 + (middle >> 32) + (other >> 32);
-}
-#endif
-
-}  // namespace detail
-
-/// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
-/// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
-[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-/// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
-/// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(
-    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
-    const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
-    counter = {
-        static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
-        static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
-    key[0] += 0x9e3779b9u;
-    key[1] += 0xbb67ae85u;
-  }
-  return counter;
-}
-
-/// Addressed random numbers: a draw depends on the address (seed, epoch, index, stream) and on how many were
-/// drawn at that address before, never on threads, ranks or what other samples drew.
-///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; constructing one
-/// costs nothing, and four 32-bit words cost one Philox block (about 15 ns). The standard's distributions
-/// differ between standard libraries; `uniform` and `below` do not.
-class rng {
- public:
-  using result_type = std::uint64_t;
-
-  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index,
-                std::uint64_t stream = 0) noexcept {
-    const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
-    key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
-    counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
-                static_cast<std::uint32_t>(index >> 32)};
-  }
-
-  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
-  [[nodiscard]] static constexpr result_type max() noexcept {
-    return std::numeric_limits<result_type>::max();
-  }
-
-  constexpr result_type operator()() noexcept {
-    if (used_ == 4) {
-      words_ = philox4x32_10(counter_, key_);
-      ++counter_[0];
-      used_ = 0;
-    }
-    const std::uint64_t low = words_[used_];
-    const std::uint64_t high = words_[used_ + 1];
-    used_ += 2;
-    return high << 32 | low;
-  }
-
-  /// A uniform integer in [0, n), without bias; 0 if n == 0. Source: Lemire, "Fast random integer generation
-  /// in an interval", 2019.
-  constexpr std::uint64_t below(std::uint64_t n) noexcept {
-    if (n == 0) return 0;
-    std::uint64_t drawn = (*this)();
-    if (drawn * n < n) {
-      const std::uint64_t threshold = (0 - n) % n;
-      while (drawn * n < threshold) drawn = (*this)();
-    }
-    return detail::multiply_high(drawn, n);
-  }
-
-  /// A real number in [0, 1) with 53 random bits.
-  constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
-  /// A real number in [low, high).
-  constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
-  /// True with probability p.
-  constexpr bool chance(double p) noexcept { return uniform() < p; }
-
- private:
-  std::array<std::uint32_t, 4> counter_{};
-  std::array<std::uint32_t, 4> words_{};
-  std::array<std::uint32_t, 2> key_{};
-  std::uint32_t used_ = 4;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/call.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
-/// stage.
-struct key {
-  std::uint64_t hash = 0;
-  constexpr key() = default;
-  constexpr explicit key(std::string_view text) {
-    hash = 0xcbf29ce484222325u;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    hash |= 1;
-  }
-};
-
-/// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
-/// and random numbers that belong to this sample and this stage only.
-template <class Scratch>
-struct call {
-  position at;
-  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
-  std::uint64_t seed = 0;    ///< the pipeline's seed
-  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key; in
-                             ///< `map(f, g)` another one for each function that draws
-  Scratch& scratch;
-
-  /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
-  /// and after a restore.
-  [[nodiscard]] constexpr rng random() const noexcept {
-    return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
-  }
-};
-
-namespace detail {
-
-template <class T, class None>
-struct scratch_or : std::type_identity<None> {};
-template <class T, class None>
-  requires requires { typename T::scratch; }
-struct scratch_or<T, None> : std::type_identity<typename T::scratch> {};
-
-/// An empty type for each `T`, so that several of them take no room in one object.
-template <class T>
-struct nothing_for {};
-
-/// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
-/// of a value that is about to go is moved out of it.
-template <class M, class T, class V, class... More>
-constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
-  using type = std::remove_cvref_t<V>;
-  if constexpr (std::is_base_of_v<T, type>) {
-    if constexpr (std::is_function_v<M>)
-      return (std::forward<V>(value).*member)(std::forward<More>(more)...);
-    else if constexpr (std::is_lvalue_reference_v<V>)
-      return (value.*member);
-    else
-      return std::remove_cv_t<M>(std::forward<V>(value).*member);
-  } else if constexpr (requires { *value; }) {
-    return call_member(member, *std::forward<V>(value), std::forward<More>(more)...);
-  } else {
-    return call_member(member, value.get(), std::forward<More>(more)...);
-  }
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/detail/index_range.hpp
 
 /// Iteration over anything with `view[i]`.
@@ -2779,6 +1825,42 @@ PENSTOCK_INLINE void refuse_count(const extents& shape, std::size_t given) {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/core/name.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
+/// immediately.
+template <std::size_t N>
+struct fixed_string {
+  char text[N]{};
+
+  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  static constexpr std::size_t length = N - 1;
+};
+
+/// A field's name as a type. A pack of characters, because compilers print those readably.
+template <char... Cs>
+struct name {
+  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
+  static constexpr std::string_view value{text, sizeof...(Cs)};
+};
+
+namespace detail {
+template <fixed_string S, std::size_t... Is>
+constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
+  return {};
+}
+}  // namespace detail
+
+/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
+template <fixed_string S>
+using name_of = decltype(detail::spell<S>(std::make_index_sequence<S.length>{}));
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/record.hpp
 
 namespace penstock::inline v0_1 {
@@ -3156,6 +2238,1925 @@ using finished = decltype(penstock::finish(std::declval<T>()));
 /// as long as the object. Other elements are kept as `whole<T>`.
 template <class T>
 struct kept_as {};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/lazy_sound.hpp
+
+/// Sounds that are not decoded yet. An operation wraps one in another; nothing is decoded until the last one
+/// knows where its samples go, and then only the part that is needed.
+namespace penstock::inline v0_1 {
+
+/// How long a sound is, and of what.
+struct sound_form {
+  std::uint64_t frames = 0;    ///< samples of each channel
+  std::uint32_t rate = 0;      ///< frames in a second
+  std::uint32_t channels = 0;  ///< 1 for mono, 2 for stereo
+
+  [[nodiscard]] constexpr double seconds() const noexcept {
+    return rate == 0 ? 0.0 : static_cast<double>(frames) / rate;
+  }
+  friend constexpr bool operator==(const sound_form&, const sound_form&) = default;
+};
+
+/// Some frames of a sound that follow each other.
+struct sound_part {
+  std::uint64_t first = 0;
+  std::uint64_t frames = 0;
+
+  [[nodiscard]] constexpr bool within(const sound_form& form) const noexcept {
+    return first <= form.frames && frames <= form.frames - first;
+  }
+  friend constexpr bool operator==(const sound_part&, const sound_part&) = default;
+};
+
+/// Where samples go: those of a channel one behind the other, `pitch` samples after those of the channel
+/// before.
+struct sound_place {
+  float* data = nullptr;
+  std::size_t pitch = 0;
+
+  [[nodiscard]] constexpr float* channel(std::size_t c) const noexcept { return data + c * pitch; }
+};
+
+/// What one operation, or one codec, keeps for one worker. The buffers keep their capacity, so that nothing
+/// is allocated once they have grown.
+struct sound_scratch {
+  buffer samples;  ///< what an operation reads of the sound within
+  buffer work;     ///< samples between two passes
+  buffer dense;    ///< for `finish`
+};
+
+namespace detail {
+
+/// Room for samples in a buffer; its old content is lost.
+[[nodiscard]] inline float* room_for_samples(buffer& b, std::uint64_t count) {
+  b.resize_for_overwrite(to_size(count) * sizeof(float));
+  return reinterpret_cast<float*>(b.data());
+}
+[[nodiscard]] constexpr sound_part whole_sound(const sound_form& form) noexcept { return {0, form.frames}; }
+
+}  // namespace detail
+
+/// A sound that is not decoded yet: an array expression of `float`, of shape (channels, frames), whose
+/// samples are from -1 to 1.
+///   form()             frames, rate and channels
+///   draw(part, place)  writes frames of all channels; the part lies within the sound
+///   memory()           a scratch that `finish` may use
+/// Derive from `sound_expression`, which has everything else.
+template <class S>
+concept lazy_sound = placed_expression<S> && requires(const std::remove_cvref_t<S>& sound,
+                                                      const sound_part& part, const sound_place& place) {
+  typename std::remove_cvref_t<S>::is_lazy_sound;
+  { sound.form() } -> std::same_as<sound_form>;
+  sound.draw(part, place);
+  { sound.memory() } -> std::same_as<sound_scratch&>;
+};
+
+/// The base of lazy sounds. `Self` has `form()`, `draw(part, place)` and `memory()`.
+template <class Self>
+struct sound_expression {
+  using unfinished = void;
+  using is_lazy_sound = void;
+  using value_type = float;
+
+  /// (channels, frames)
+  [[nodiscard]] extents shape() const {
+    const sound_form form = self().form();
+    return extents(std::size_t{form.channels}, detail::to_size(form.frames));
+  }
+  /// Straight to the place, if the samples of a channel follow each other there.
+  void write_to(const destination<float>& into) const {
+    const sound_form form = self().form();
+    const element_strides strides = into.strides();
+    if ((strides[1] == 1 || form.frames <= 1) && (strides[0] >= 0 || form.channels == 1))
+      return self().draw(detail::whole_sound(form),
+                         {into.data(), form.channels == 1 ? 0 : static_cast<std::size_t>(strides[0])});
+    into.copy_from(std::span<const float>(finish().values()));
+  }
+  /// All samples, channel by channel; valid as long as the sound, until its next use.
+  [[nodiscard]] tensor_view<const float> finish() const {
+    const sound_form form = self().form();
+    float* const dense = detail::room_for_samples(self().memory().dense, form.frames * form.channels);
+    self().draw(detail::whole_sound(form), {dense, detail::to_size(form.frames)});
+    return {dense, shape()};
+  }
+  /// For `to_float`: samples are real numbers already.
+  template <std::same_as<float> Out>
+  [[nodiscard]] Self converted() const {
+    return self();
+  }
+
+ private:
+  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+/// The base of lazy sounds that an operation makes of another one, with the worker's scratch. They have its
+/// form, unless `Self` has another.
+template <class Self, lazy_sound S>
+class sound_over : public sound_expression<Self> {
+ public:
+  sound_over(S sound, sound_scratch& scratch) : sound_(std::move(sound)), scratch_(&scratch) {}
+
+  [[nodiscard]] sound_form form() const { return sound_.form(); }
+  [[nodiscard]] sound_scratch& memory() const { return *scratch_; }
+
+ protected:
+  S sound_;
+  sound_scratch* scratch_;
+};
+
+/// A sound whose samples stay in memory, channel by channel: reading a part of it is a copy.
+class shown_sound : public sound_expression<shown_sound> {
+ public:
+  shown_sound(const float* samples, const sound_form& form) noexcept : samples_(samples), form_(form) {}
+
+  [[nodiscard]] sound_form form() const noexcept { return form_; }
+  void draw(const sound_part& part, const sound_place& place) const noexcept {
+    if (part.frames == 0) return;
+    for (std::size_t c = 0; c < form_.channels; ++c)
+      std::memcpy(place.channel(c), channel(c) + part.first, detail::to_size(part.frames) * sizeof(float));
+  }
+  [[nodiscard]] const float* channel(std::size_t c) const noexcept {
+    return samples_ + c * detail::to_size(form_.frames);
+  }
+  /// Of this thread.
+  [[nodiscard]] static sound_scratch& memory() noexcept {
+    thread_local sound_scratch scratch;
+    return scratch;
+  }
+
+ private:
+  const float* samples_;
+  sound_form form_;
+};
+
+/// Owns the samples of a sound that was decoded as a whole: what `keep_in_memory` keeps of a lazy sound, and
+/// the noises of `add_noise`.
+///
+///     kept_sound tone;
+///     tone.assign(std::vector<float>(16'000, 0.5f), {.frames = 16'000, .rate = 16'000, .channels = 1});
+class kept_sound {
+ public:
+  template <lazy_sound S>
+  void assign(const S& sound) {
+    form_ = sound.form();
+    samples_.resize(detail::to_size(form_.frames * form_.channels));
+    sound.draw(detail::whole_sound(form_), {samples_.data(), detail::to_size(form_.frames)});
+  }
+  /// Samples channel by channel. Throws `errc::shape` if their number is not that of the form.
+  void assign(std::vector<float> samples, const sound_form& form) {
+    if (samples.size() != form.frames * form.channels)
+      detail::refuse_count(extents(std::size_t{form.channels}, detail::to_size(form.frames)), samples.size());
+    samples_ = std::move(samples);
+    form_ = form;
+  }
+  [[nodiscard]] sound_form form() const noexcept { return form_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return samples_.size() * sizeof(float); }
+  [[nodiscard]] shown_sound shown() const noexcept { return {samples_.data(), form_}; }
+
+ private:
+  std::vector<float> samples_;
+  sound_form form_;
+};
+
+/// Sounds are kept as their samples, and are sounds again when they are shown.
+template <lazy_sound S>
+struct kept_as<S> : std::type_identity<kept_sound> {};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/random.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+#if defined(__SIZEOF_INT128__)
+/// The upper half of the 128-bit product.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  __extension__ using wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
+}
+#else
+/// The upper half of the 128-bit product, from four products of halves.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
+  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
+  return a1 * b1 + (middle >> 32) + (other >> 32);
+}
+#endif
+
+}  // namespace detail
+
+/// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
+/// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
+/// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
+    const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
+    counter = {
+        static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+        static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    key[0] += 0x9e3779b9u;
+    key[1] += 0xbb67ae85u;
+  }
+  return counter;
+}
+
+/// Addressed random numbers: a draw depends on the address (seed, epoch, index, stream) and on how many were
+/// drawn at that address before, never on threads, ranks or what other samples drew.
+///
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; constructing one
+/// costs nothing, and four 32-bit words cost one Philox block (about 15 ns). The standard's distributions
+/// differ between standard libraries; `uniform` and `below` do not.
+class rng {
+ public:
+  using result_type = std::uint64_t;
+
+  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index,
+                std::uint64_t stream = 0) noexcept {
+    const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
+    key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
+    counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
+                static_cast<std::uint32_t>(index >> 32)};
+  }
+
+  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
+  [[nodiscard]] static constexpr result_type max() noexcept {
+    return std::numeric_limits<result_type>::max();
+  }
+
+  constexpr result_type operator()() noexcept {
+    if (used_ == 4) {
+      words_ = philox4x32_10(counter_, key_);
+      ++counter_[0];
+      used_ = 0;
+    }
+    const std::uint64_t low = words_[used_];
+    const std::uint64_t high = words_[used_ + 1];
+    used_ += 2;
+    return high << 32 | low;
+  }
+
+  /// A uniform integer in [0, n), without bias; 0 if n == 0. Source: Lemire, "Fast random integer generation
+  /// in an interval", 2019.
+  constexpr std::uint64_t below(std::uint64_t n) noexcept {
+    if (n == 0) return 0;
+    std::uint64_t drawn = (*this)();
+    if (drawn * n < n) {
+      const std::uint64_t threshold = (0 - n) % n;
+      while (drawn * n < threshold) drawn = (*this)();
+    }
+    return detail::multiply_high(drawn, n);
+  }
+
+  /// A real number in [0, 1) with 53 random bits.
+  constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
+  /// A real number in [low, high).
+  constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
+  /// True with probability p.
+  constexpr bool chance(double p) noexcept { return uniform() < p; }
+
+ private:
+  std::array<std::uint32_t, 4> counter_{};
+  std::array<std::uint32_t, 4> words_{};
+  std::array<std::uint32_t, 2> key_{};
+  std::uint32_t used_ = 4;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/call.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
+/// stage.
+struct key {
+  std::uint64_t hash = 0;
+  constexpr key() = default;
+  constexpr explicit key(std::string_view text) {
+    hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash |= 1;
+  }
+};
+
+/// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
+/// and random numbers that belong to this sample and this stage only.
+template <class Scratch>
+struct call {
+  position at;
+  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
+  std::uint64_t seed = 0;    ///< the pipeline's seed
+  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key; in
+                             ///< `map(f, g)` another one for each function that draws
+  Scratch& scratch;
+
+  /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
+  /// and after a restore.
+  [[nodiscard]] constexpr rng random() const noexcept {
+    return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
+  }
+};
+
+namespace detail {
+
+template <class T, class None>
+struct scratch_or : std::type_identity<None> {};
+template <class T, class None>
+  requires requires { typename T::scratch; }
+struct scratch_or<T, None> : std::type_identity<typename T::scratch> {};
+
+/// An empty type for each `T`, so that several of them take no room in one object.
+template <class T>
+struct nothing_for {};
+
+/// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
+/// of a value that is about to go is moved out of it.
+template <class M, class T, class V, class... More>
+constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (std::is_base_of_v<T, type>) {
+    if constexpr (std::is_function_v<M>)
+      return (std::forward<V>(value).*member)(std::forward<More>(more)...);
+    else if constexpr (std::is_lvalue_reference_v<V>)
+      return (value.*member);
+    else
+      return std::remove_cv_t<M>(std::forward<V>(value).*member);
+  } else if constexpr (requires { *value; }) {
+    return call_member(member, *std::forward<V>(value), std::forward<More>(more)...);
+  } else {
+    return call_member(member, value.get(), std::forward<More>(more)...);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/operation.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct operation_wants_sound : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on sounds and gets something else; decode them first, as in "
+        "decode<field<\"flac\", audio>>, and name their field, as in map<\"flac\">(mono())");
+  }
+};
+struct operation_after_to_int16 : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: this operation works on sounds and comes after to_int16, which makes an array; "
+                  "write to_int16 last");
+  }
+};
+
+}  // namespace mistakes
+
+/// An array that was a sound until `to_int16`.
+template <class V>
+concept sample_array = requires { typename std::remove_cvref_t<V>::is_sample_array; };
+
+namespace detail {
+
+template <class V>
+struct sound_mistake : std::type_identity<mistakes::operation_wants_sound> {};
+template <sample_array V>
+struct sound_mistake<V> : std::type_identity<mistakes::operation_after_to_int16> {};
+
+/// A length of time, as a number of seconds with a fraction or as a `std::chrono::duration`. Whole numbers
+/// are left to the operations on images that have the same names.
+template <class S>
+concept time_span = std::floating_point<S> ||
+                    requires(const S& s) { std::chrono::duration_cast<std::chrono::duration<double>>(s); };
+
+/// The number of seconds. Throws `errc::argument` unless it is from 0 to a year, and not 0 unless `or_none`.
+template <time_span S>
+[[nodiscard]] double seconds_of(const S& time, std::string_view operation, bool or_none = false) {
+  double seconds = 0;
+  if constexpr (std::floating_point<S>)
+    seconds = static_cast<double>(time);
+  else
+    seconds = std::chrono::duration_cast<std::chrono::duration<double>>(time).count();
+  constexpr double year = 366.0 * 86'400;
+  if (!(seconds >= 0 && seconds <= year) || (seconds == 0 && !or_none))
+    throw error(errc::argument, {operation, " takes seconds, ", or_none ? "from 0" : "more than 0",
+                                 " and up to a year, and this is ", number_text(seconds)})
+        .in_stage(operation);
+  return seconds;
+}
+
+/// The frames in so many seconds, rounded to the nearest one.
+[[nodiscard]] inline std::uint64_t frames_in(double seconds, std::uint32_t rate) noexcept {
+  return static_cast<std::uint64_t>(std::llround(seconds * rate));
+}
+/// `2.5 s`: where a frame is, to the millisecond.
+[[nodiscard]] inline std::string time_text(std::uint64_t frames, std::uint32_t rate) {
+  if (rate == 0) return text({frames, " frames"});
+  return text({number_text(std::round(static_cast<double>(frames) / rate * 1e3) / 1e3), " s"});
+}
+
+}  // namespace detail
+
+/// The base of operations on sounds: functions for `map` that wrap a lazy sound in another, and have a
+/// scratch per worker. An operation has `operator()(const S& sound, const call<sound_scratch>& c) const` for
+/// a `lazy_sound` S. One that draws random numbers, from `c.random()`, also has
+/// `template <class> static constexpr bool uses_random = true;`.
+///
+/// It costs nothing by itself: the sound that it returns does the work when it is written to its place in the
+/// batch. Pointwise; the same samples for any number of workers, and after a restore.
+struct audio_operation {
+  using accepts_call = void;
+  using scratch = sound_scratch;
+  /// The mistake of calling it with a `V`.
+  template <class V>
+  using wrong_argument_for = typename detail::sound_mistake<V>::type;
+};
+
+/// The base of those that draw random numbers.
+struct random_audio_operation : audio_operation {
+  template <class>
+  static constexpr bool uses_random = true;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/any_count.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws errc::argument, saying that `stage` was given `-magnitude`.
+[[noreturn, gnu::cold]] inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
+  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
+      .in_stage(stage);
+}
+
+template <class>
+inline constexpr bool is_a_count = false;
+
+}  // namespace detail
+
+/// An argument that is a count, a size or a rank. It converts from any integer type, signed or unsigned.
+///
+/// A function that takes one calls `of(name)`, which rejects a negative number with an error that quotes
+/// the number and the name. Passing anything other than an integer does not compile.
+class any_count {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  constexpr any_count(T n) noexcept {  // NOLINT(google-explicit-constructor): arguments convert implicitly
+    if constexpr (std::signed_integral<T>) {
+      negative_ = n < 0;
+      value_ = negative_ ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+    } else {
+      value_ = n;
+    }
+  }
+  template <std::same_as<bool> T>
+  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(
+        detail::is_a_count<T>,
+        "penstock: a count, a size or a rank is an integer, and this is a bool; write the number, as "
+        "in batch(64), repeat(3) or workers(0)");
+  }
+  template <std::floating_point T>
+  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(detail::is_a_count<T>,
+                  "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");
+  }
+
+  /// The number. Throws errc::argument if it is negative; the error names `stage`.
+  [[nodiscard]] constexpr std::uint64_t of(std::string_view stage) const {
+    if (negative_) detail::refuse_negative(value_, stage);
+    return value_;
+  }
+
+ private:
+  std::uint64_t value_ = 0;
+  bool negative_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/channels.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Reads frames of all channels to a scratch, one channel behind the other.
+template <lazy_sound S>
+[[nodiscard]] sound_place read_planes(const S& sound, const sound_part& part, sound_scratch& scratch) {
+  const std::size_t frames = to_size(part.frames);
+  const sound_place planes{room_for_samples(scratch.samples, part.frames * sound.form().channels), frames};
+  sound.draw(part, planes);
+  return planes;
+}
+
+}  // namespace detail
+
+/// A lazy sound of one channel: the mean of all of them.
+template <lazy_sound S>
+class mixed_down : public sound_over<mixed_down<S>, S> {
+ public:
+  using mixed_down::sound_over::sound_over;
+
+  [[nodiscard]] sound_form form() const {
+    const sound_form inner = this->sound_.form();
+    return {inner.frames, inner.rate, 1};
+  }
+  void draw(const sound_part& part, const sound_place& place) const {
+    const std::size_t channels = this->sound_.form().channels, frames = detail::to_size(part.frames);
+    if (channels == 1) return this->sound_.draw(part, place);
+    const sound_place planes = detail::read_planes(this->sound_, part, this->memory());
+    const float* const left = planes.channel(0);
+    const float* const right = planes.channel(1);
+    float* const to = place.data;
+    if (channels == 2) {
+      for (std::size_t i = 0; i < frames; ++i) to[i] = (left[i] + right[i]) * 0.5f;
+      return;
+    }
+    for (std::size_t i = 0; i < frames; ++i) to[i] = left[i] + right[i];
+    for (std::size_t c = 2; c < channels; ++c) {
+      const float* const more = planes.channel(c);
+      for (std::size_t i = 0; i < frames; ++i) to[i] += more[i];
+    }
+    const auto count = static_cast<float>(channels);
+    for (std::size_t i = 0; i < frames; ++i) to[i] /= count;
+  }
+};
+
+/// A lazy sound of one channel of another.
+template <lazy_sound S>
+class one_channel : public sound_over<one_channel<S>, S> {
+ public:
+  one_channel(S sound, std::size_t number, sound_scratch& scratch)
+      : one_channel::sound_over(std::move(sound), scratch), number_(number) {}
+
+  [[nodiscard]] sound_form form() const {
+    const sound_form inner = this->sound_.form();
+    return {inner.frames, inner.rate, 1};
+  }
+  void draw(const sound_part& part, const sound_place& place) const {
+    if (this->sound_.form().channels == 1) return this->sound_.draw(part, place);
+    const sound_place planes = detail::read_planes(this->sound_, part, this->memory());
+    std::copy_n(planes.channel(number_), planes.pitch, place.data);
+  }
+
+ private:
+  std::size_t number_;
+};
+
+/// What `mono()` makes: a function for `map`.
+class mono_operation : public audio_operation {
+ public:
+  template <lazy_sound S>
+  [[nodiscard]] mixed_down<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    return {sound, c.scratch};
+  }
+  [[nodiscard]] static std::string describe() { return "mono"; }
+};
+
+/// What `channel(i)` makes: a function for `map`.
+class channel_operation : public audio_operation {
+ public:
+  explicit channel_operation(std::size_t number) : number_(number) {}
+
+  template <lazy_sound S>
+  [[nodiscard]] one_channel<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    if (const sound_form form = sound.form(); number_ >= form.channels) [[unlikely]]
+      throw error(errc::shape, {"channel(", number_, ") of a sound of ", form.channels,
+                                " channels, which are counted from 0"});
+    return {sound, number_, c.scratch};
+  }
+  [[nodiscard]] std::string describe() const { return detail::text({"channel(", number_, ")"}); }
+
+ private:
+  std::size_t number_;
+};
+
+/// Makes one channel of all: their mean. torchaudio: `waveform.mean(dim=0, keepdim=True)`; DALI's
+/// `decoders.audio(downmix=True)`, without its last dimension.
+///
+/// In: a lazy sound. Out: a lazy sound of shape (1, frames). Pointwise. Cost: a pass; nothing for a sound
+/// that has one channel.
+///
+///     auto speech = map<"flac">(mono());
+[[nodiscard]] constexpr mono_operation mono() noexcept { return {}; }
+
+/// One channel, counted from 0. torchaudio: `waveform[i:i + 1]`.
+///
+/// In: a lazy sound. Out: a lazy sound of shape (1, frames). Pointwise. Throws `errc::argument` for a
+/// negative number; `errc::shape`, for a sample, if the sound has no such channel.
+///
+///     auto caller = map<"wav">(channel(0));
+[[nodiscard]] inline channel_operation channel(any_count number) {
+  return channel_operation(detail::to_size(number.of("channel")));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/gain.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws `errc::argument` for a level that is no number, or beyond 200 dB.
+inline void check_decibels(double level, std::string_view operation) {
+  if (!(level >= -200 && level <= 200))
+    throw error(errc::argument,
+                {operation, " takes decibels, from -200 to 200, and this is ", number_text(level)})
+        .in_stage(operation);
+}
+inline void check_decibels(double low, double high, std::string_view operation) {
+  check_decibels(low, operation);
+  check_decibels(high, operation);
+  if (low > high)
+    throw error(errc::argument, {operation, " takes the lower level first, and ", number_text(low),
+                                 " is above ", number_text(high)})
+        .in_stage(operation);
+}
+
+}  // namespace detail
+
+/// A lazy sound whose samples are multiplied by a factor.
+template <lazy_sound S>
+class scaled_sound : public sound_over<scaled_sound<S>, S> {
+ public:
+  scaled_sound(S sound, float factor, sound_scratch& scratch)
+      : scaled_sound::sound_over(std::move(sound), scratch), factor_(factor) {}
+
+  void draw(const sound_part& part, const sound_place& place) const {
+    this->sound_.draw(part, place);
+    const std::size_t channels = this->sound_.form().channels, frames = detail::to_size(part.frames);
+    for (std::size_t c = 0; c < channels; ++c) {
+      float* const samples = place.channel(c);
+      for (std::size_t i = 0; i < frames; ++i) samples[i] *= factor_;
+    }
+  }
+
+ private:
+  float factor_;
+};
+
+/// What `gain(db)` makes: a function for `map`.
+class gain_operation : public audio_operation {
+ public:
+  explicit gain_operation(double db) : db_(db) { detail::check_decibels(db, "gain"); }
+
+  template <lazy_sound S>
+  [[nodiscard]] scaled_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    return {sound, static_cast<float>(std::pow(10.0, db_ / 20)), c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"gain(", detail::number_text(db_), " dB)"});
+  }
+
+ private:
+  double db_;
+};
+
+/// What `random_gain(low, high)` makes: a function for `map`.
+class random_gain_operation : public random_audio_operation {
+ public:
+  random_gain_operation(double low, double high) : low_(low), high_(high) {
+    detail::check_decibels(low, high, "random_gain");
+  }
+
+  template <lazy_sound S>
+  [[nodiscard]] scaled_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    rng random = c.random();
+    return {sound, static_cast<float>(std::pow(10.0, random.uniform(low_, high_) / 20)), c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"random_gain(", detail::number_text(low_), " dB, ", detail::number_text(high_), " dB)"});
+  }
+
+ private:
+  double low_, high_;
+};
+
+/// Louder by so many decibels, or softer if they are below 0: samples times 10^(db / 20). They are not cut at
+/// -1 and 1. torchaudio: `Vol(db, gain_type="db")`, which cuts them there.
+///
+/// In: a lazy sound. Out: a lazy sound. Pointwise. Cost: a pass where the samples are. Throws
+/// `errc::argument` beyond 200 dB.
+///
+///     auto softer = map<"flac">(gain(-6));
+[[nodiscard]] inline gain_operation gain(double db) { return gain_operation(db); }
+
+/// Louder or softer by a number of decibels that each sample draws, uniformly. Lhotse's `perturb_volume`
+/// draws a factor. Otherwise as `gain`.
+///
+///     auto varied = map<"flac">(random_gain(-10, 6));
+[[nodiscard]] inline random_gain_operation random_gain(double low, double high) { return {low, high}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/add_noise.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Frames of a noise from one on, which goes on with its beginning at its end.
+struct noise_piece {
+  shown_sound noise;
+  std::uint64_t first = 0;
+
+  /// Calls `f(noise's samples, where they go, how many)` for the runs of `frames` frames from `at` on.
+  template <class F>
+  void each_run(std::size_t channel, std::uint64_t at, std::uint64_t frames, const F& f) const {
+    const std::uint64_t length = noise.form().frames;
+    const float* const samples = noise.channel(noise.form().channels == 1 ? 0 : channel);
+    std::uint64_t from = (first + at) % length;
+    for (std::uint64_t done = 0; done < frames;) {
+      const std::uint64_t run = std::min(length - from, frames - done);
+      f(samples + from, to_size(done), to_size(run));
+      done += run;
+      from = 0;
+    }
+  }
+};
+
+[[nodiscard]] inline double energy_of(const float* samples, std::size_t count) noexcept {
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    sum += static_cast<double>(samples[i]) * static_cast<double>(samples[i]);
+  return sum;
+}
+
+}  // namespace detail
+
+/// A lazy sound with noise. The energy of all of the sound decides how loud the noise is, so that a part of
+/// it needs all of the sound within. Valid as long as the operation, which has the noises.
+template <lazy_sound S>
+class noisy_sound : public sound_over<noisy_sound<S>, S> {
+ public:
+  noisy_sound(S sound, const detail::noise_piece& piece, double snr, sound_scratch& scratch)
+      : noisy_sound::sound_over(std::move(sound), scratch), piece_(piece), snr_(snr) {}
+
+  void draw(const sound_part& part, const sound_place& place) const {
+    const sound_form form = this->sound_.form();
+    const std::size_t channels = form.channels;
+    const bool all = part == detail::whole_sound(form);
+    const sound_place samples =
+        all ? place : detail::read_planes(this->sound_, detail::whole_sound(form), this->memory());
+    if (all) this->sound_.draw(part, place);
+    double signal = 0, noise = 0;
+    for (std::size_t c = 0; c < channels; ++c) {
+      signal += detail::energy_of(samples.channel(c), detail::to_size(form.frames));
+      piece_.each_run(c, 0, form.frames, [&](const float* from, std::size_t, std::size_t run) {
+        noise += detail::energy_of(from, run);
+      });
+    }
+    const bool silent = !(signal > 0) || !(noise > 0);
+    const auto factor =
+        static_cast<float>(silent ? 0.0 : std::sqrt(signal / noise) * std::pow(10.0, -snr_ / 20));
+    for (std::size_t c = 0; c < channels; ++c) {
+      float* const to = place.channel(c);
+      if (!all) std::copy_n(samples.channel(c) + part.first, detail::to_size(part.frames), to);
+      piece_.each_run(c, part.first, part.frames, [&](const float* from, std::size_t at, std::size_t run) {
+        for (std::size_t i = 0; i < run; ++i) to[at + i] += factor * from[i];
+      });
+    }
+  }
+
+ private:
+  detail::noise_piece piece_;
+  double snr_;
+};
+
+/// What `add_noise(noises, snr)` makes: a function for `map`. Copies share the noises.
+class add_noise_operation : public random_audio_operation {
+ public:
+  add_noise_operation(std::vector<kept_sound> noises, double low, double high)
+      : noises_(std::make_shared<const std::vector<kept_sound>>(std::move(noises))), low_(low), high_(high) {
+    detail::check_decibels(low, high, "add_noise");
+    if (noises_->empty()) throw error(errc::argument, "add_noise is given no noise").in_stage("add_noise");
+    for (std::size_t i = 0; i < noises_->size(); ++i)
+      if ((*noises_)[i].form().frames == 0 || (*noises_)[i].form().channels == 0)
+        throw error(errc::argument, {"add_noise: noise ", i, " has no samples"}).in_stage("add_noise");
+  }
+
+  template <lazy_sound S>
+  [[nodiscard]] noisy_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    rng random = c.random();
+    const std::size_t number = detail::to_size(random.below(noises_->size()));
+    const shown_sound noise = (*noises_)[number].shown();
+    const sound_form of_noise = noise.form(), form = sound.form();
+    if (of_noise.rate != form.rate) [[unlikely]]
+      throw error(errc::shape, {"add_noise: the sound has ", form.rate, " frames in a second, and noise ",
+                                number, " has ", of_noise.rate, "; resample one of them first"});
+    if (of_noise.channels != 1 && of_noise.channels != form.channels) [[unlikely]]
+      throw error(errc::shape, {"add_noise: the sound has ", form.channels, " channels, and noise ", number,
+                                " has ", of_noise.channels, "; use noises of one channel"});
+    const std::uint64_t first = random.below(of_noise.frames);
+    return {sound, {noise, first}, random.uniform(low_, high_), c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"add_noise(", noises_->size(), " noises, ", detail::number_text(low_), " to ",
+                         detail::number_text(high_), " dB)"});
+  }
+
+ private:
+  std::shared_ptr<const std::vector<kept_sound>> noises_;
+  double low_, high_;
+};
+
+/// Adds a noise, so loud that the sound is by `snr` decibels above it: by energy, of all of the sound and of
+/// the noise that is added to it. Which noise of the list, and where it begins, each sample draws; a noise
+/// that is shorter begins again. torchaudio's `add_noise` and `AddNoise`, for one channel; channels of one
+/// sound get one factor here, and a noise of one channel is added to each.
+///
+/// In: a lazy sound, at the rate of the noises. Out: a lazy sound. Pointwise; draws random numbers, also for
+/// the level if it is from `low` to `high`. Cost: two passes over sound and noise; a part of it needs all of
+/// the sound, so a crop comes before it. A sound or a noise that is silent stays as it is.
+/// Throws `errc::argument` for no noise, an empty one, or levels beyond 200 dB; `errc::shape`, for a sample,
+/// if rates differ, or numbers of channels do.
+///
+///     kept_sound hum;
+///     hum.assign(std::vector<float>(16'000, 0.1f), {.frames = 16'000, .rate = 16'000, .channels = 1});
+///     auto train = map<"flac">(random_crop(5.0), add_noise({hum}, 5, 20));
+[[nodiscard]] inline add_noise_operation add_noise(std::vector<kept_sound> noises, double low, double high) {
+  return {std::move(noises), low, high};
+}
+[[nodiscard]] inline add_noise_operation add_noise(std::vector<kept_sound> noises, double snr) {
+  return {std::move(noises), snr, snr};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/audio_limits.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a codec accepts of a sound's header, before it allocates anything: a header of 40 bytes can claim
+/// years. The defaults admit 3 hours of stereo at 48 kHz.
+struct audio_limits {
+  std::uint32_t rate = 768'000;  ///< frames in a second
+  std::uint32_t channels = 64;
+  std::uint64_t bytes = std::uint64_t{4} << 30;  ///< of all samples, four bytes each
+};
+
+namespace detail {
+
+/// Throws `errc::limit` for a sound beyond the limits, and `errc::format` for one without samples, or without
+/// a rate; `format` is what it is: "wav".
+inline void check_sound_form(const sound_form& form, const audio_limits& limits, std::string_view format) {
+  if (form.rate == 0 || form.channels == 0)
+    throw error(errc::format, {"the ", format, " sound has a header that cannot be: ", form.channels,
+                               " channels and ", form.rate, " frames in a second"});
+  if (form.frames == 0) throw error(errc::format, {"the ", format, " sound has no samples"});
+  if (form.rate > limits.rate)
+    throw error(errc::limit,
+                {"the ", format, " sound has ", form.rate, " frames in a second, and the limit is ",
+                 limits.rate, "; to allow it, set .limits = {.rate = ...} of the codec"});
+  if (form.channels > limits.channels)
+    throw error(errc::limit,
+                {"the ", format, " sound has ", form.channels, " channels, and the limit is ",
+                 limits.channels, "; to allow it, set .limits = {.channels = ...} of the codec"});
+  if (form.frames > limits.bytes / sizeof(float) / form.channels)
+    throw error(errc::limit, {"the ", format, " sound has ", form.frames, " frames of ", form.channels,
+                              " channels, and the limit is ", limits.bytes,
+                              " bytes of samples; to allow it, set .limits = {.bytes = ...} of the codec"});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/pad_to.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A lazy sound that goes on with samples of one value, or ends sooner.
+template <lazy_sound S>
+class padded_sound : public sound_over<padded_sound<S>, S> {
+ public:
+  padded_sound(S sound, std::uint64_t frames, float value, sound_scratch& scratch)
+      : padded_sound::sound_over(std::move(sound), scratch), frames_(frames), value_(value) {}
+
+  [[nodiscard]] sound_form form() const {
+    const sound_form inner = this->sound_.form();
+    return {frames_, inner.rate, inner.channels};
+  }
+  void draw(const sound_part& part, const sound_place& place) const {
+    const sound_form inner = this->sound_.form();
+    const std::uint64_t there =
+        inner.frames <= part.first ? 0 : std::min(inner.frames - part.first, part.frames);
+    if (there != 0) this->sound_.draw({part.first, there}, place);
+    if (there == part.frames) return;
+    for (std::size_t c = 0; c < inner.channels; ++c)
+      std::fill_n(place.channel(c) + there, detail::to_size(part.frames - there), value_);
+  }
+
+ private:
+  std::uint64_t frames_;
+  float value_;
+};
+
+/// With what `pad_to` and `pad_or_trim` go on.
+struct sound_padding {
+  float value = 0;  ///< silence
+};
+
+/// What `pad_to(seconds)` and `pad_or_trim(seconds)` make: a function for `map`.
+class pad_to_operation : public audio_operation {
+ public:
+  pad_to_operation(double seconds, bool trim, const sound_padding& padding)
+      : seconds_(seconds), trim_(trim), value_(padding.value) {}
+
+  template <lazy_sound S>
+  [[nodiscard]] padded_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    const sound_form form = sound.form();
+    const std::uint64_t wanted = detail::frames_in(seconds_, form.rate);
+    return {sound, trim_ ? wanted : std::max(wanted, form.frames), value_, c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({trim_ ? "pad_or_trim(" : "pad_to(", detail::number_text(seconds_), " s)"});
+  }
+
+ private:
+  double seconds_;
+  bool trim_;
+  float value_;
+};
+
+/// Silence at the end of a sound that is shorter than this; longer ones stay as they are. torch:
+/// `torch.nn.functional.pad(waveform, (0, missing))`.
+///
+/// In: a lazy sound. Out: a lazy sound. Pointwise. Seconds are rounded to frames; they are a number with a
+/// fraction or a `std::chrono::duration`. Throws `errc::argument` for a length that is not positive.
+///
+///     auto at_least = map<"flac">(pad_to(5.0));
+template <detail::time_span Length>
+[[nodiscard]] pad_to_operation pad_to(const Length& seconds, const sound_padding& padding = {}) {
+  return {detail::seconds_of(seconds, "pad_to"), false, padding};
+}
+
+/// Sounds of exactly this length: silence at the end of shorter ones, and the end of longer ones is left
+/// away, and never decoded. Whisper's `pad_or_trim`. Otherwise as `pad_to`.
+///
+///     auto whisper = map<"flac">(pad_or_trim(30.0));
+template <detail::time_span Length>
+[[nodiscard]] pad_to_operation pad_or_trim(const Length& seconds, const sound_padding& padding = {}) {
+  return {detail::seconds_of(seconds, "pad_or_trim"), true, padding};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/crop.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Some frames of a lazy sound. Reads those of the sound within and no others: costs nothing by itself.
+template <lazy_sound S>
+class cropped_sound : public sound_over<cropped_sound<S>, S> {
+ public:
+  /// `part` lies within the sound.
+  cropped_sound(S sound, const sound_part& part, sound_scratch& scratch)
+      : cropped_sound::sound_over(std::move(sound), scratch), part_(part) {}
+
+  [[nodiscard]] sound_form form() const {
+    const sound_form inner = this->sound_.form();
+    return {part_.frames, inner.rate, inner.channels};
+  }
+  void draw(const sound_part& part, const sound_place& place) const {
+    this->sound_.draw({part_.first + part.first, part.frames}, place);
+  }
+
+ private:
+  sound_part part_;
+};
+
+/// What `crop(at, seconds)` makes: a function for `map`.
+class sound_crop_operation : public audio_operation {
+ public:
+  sound_crop_operation(double at, double seconds) : at_(at), seconds_(seconds) {}
+
+  template <lazy_sound S>
+  [[nodiscard]] cropped_sound<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    const sound_form form = sound.form();
+    const sound_part part{detail::frames_in(at_, form.rate), detail::frames_in(seconds_, form.rate)};
+    if (!part.within(form)) [[unlikely]]
+      throw error(errc::shape,
+                  {"a crop of ", detail::time_text(part.frames, form.rate), " at ",
+                   detail::time_text(part.first, form.rate), " from a sound of ",
+                   detail::time_text(form.frames, form.rate), "; write pad_to(seconds) before it"});
+    return {sound, part, c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"crop(", detail::number_text(at_), " s, ", detail::number_text(seconds_), " s)"});
+  }
+
+ private:
+  double at_, seconds_;
+};
+
+/// What `random_crop(seconds)` does with a sound that is shorter.
+struct random_sound_crop_options {
+  bool pad_if_needed = false;  ///< silence is added at its end
+};
+
+/// What `random_crop(seconds)` makes: a function for `map`.
+class random_sound_crop_operation : public random_audio_operation {
+ public:
+  random_sound_crop_operation(double seconds, const random_sound_crop_options& options)
+      : seconds_(seconds), options_(options) {}
+
+  template <lazy_sound S>
+  [[nodiscard]] cropped_sound<padded_sound<S>> operator()(const S& sound,
+                                                          const call<sound_scratch>& c) const {
+    const sound_form form = sound.form();
+    rng random = c.random();
+    const sound_part part = choose(form, random);
+    return {padded_sound<S>(sound, std::max(form.frames, part.frames), 0.0f, c.scratch), part, c.scratch};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"random_crop(", detail::number_text(seconds_), " s)"});
+  }
+  /// The frames, of a sound that may have been padded. They depend on the form and the random numbers only.
+  [[nodiscard]] sound_part choose(const sound_form& form, rng& random) const {
+    const std::uint64_t frames = detail::frames_in(seconds_, form.rate);
+    if (frames > form.frames && !options_.pad_if_needed) [[unlikely]]
+      throw error(errc::shape,
+                  {"a random crop of ", detail::time_text(frames, form.rate), " from a sound of ",
+                   detail::time_text(form.frames, form.rate),
+                   "; write random_crop(seconds, {.pad_if_needed = true}), or filter short sounds first"});
+    return {random.below(frames > form.frames ? 1 : form.frames - frames + 1), frames};
+  }
+
+ private:
+  double seconds_;
+  random_sound_crop_options options_;
+};
+
+/// Some seconds of a sound, from a point of time on. Both are rounded to frames. DALI's `slice`; torchaudio:
+/// `load(frame_offset=..., num_frames=...)`, which gives less beyond the end, where this throws.
+///
+/// In: a lazy sound. Out: a lazy sound, of which only these frames are ever decoded. Pointwise. Seconds are
+/// numbers with a fraction or `std::chrono::duration`s.
+/// Throws `errc::argument` for a negative time, or no length; `errc::shape`, for a sample, if the sound ends
+/// before.
+///
+///     auto second = map<"flac">(crop(1.0, 1.5));  // from 1 s to 2.5 s
+template <detail::time_span At, detail::time_span Length>
+[[nodiscard]] sound_crop_operation crop(const At& at, const Length& seconds) {
+  return {detail::seconds_of(at, "crop", true), detail::seconds_of(seconds, "crop")};
+}
+
+/// So many seconds from anywhere in a sound, from a frame that each is as likely. Lhotse's `truncate` at
+/// random offsets.
+///
+/// In: a lazy sound. Out: a lazy sound of one length for all samples of one rate, of which only these frames
+/// are ever decoded. Pointwise; draws a random number. With one `key`, sounds of one form get the same place.
+/// Throws `errc::argument` for a length that is not positive; `errc::shape`, for a sample, if the sound is
+/// shorter, and not padded.
+///
+///     auto train = map<"flac">(random_crop(5.0, {.pad_if_needed = true}));
+template <detail::time_span Length>
+[[nodiscard]] random_sound_crop_operation random_crop(const Length& seconds,
+                                                      const random_sound_crop_options& options = {}) {
+  return {detail::seconds_of(seconds, "random_crop"), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/to_int16.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sound as an array of 16-bit integers of shape (channels, frames). It is no sound any more: operations on
+/// sounds come before `to_int16`.
+template <lazy_sound S>
+class int16_samples {
+ public:
+  using unfinished = void;
+  using is_sample_array = void;
+  using value_type = std::int16_t;
+
+  int16_samples(S sound, sound_scratch& scratch) : sound_(std::move(sound)), scratch_(&scratch) {}
+
+  [[nodiscard]] extents shape() const { return sound_.shape(); }
+  void write_to(const destination<std::int16_t>& into) const {
+    const sound_form form = sound_.form();
+    const element_strides strides = into.strides();
+    const float* from = sound_.finish().data();
+    for (std::size_t c = 0; c < form.channels; ++c) {
+      std::int16_t* const to = into.data() + static_cast<std::int64_t>(c) * strides[0];
+      if (strides[1] == 1) {
+        for (std::uint64_t i = 0; i < form.frames; ++i) to[i] = rounded(from[i]);
+      } else {
+        for (std::uint64_t i = 0; i < form.frames; ++i)
+          to[static_cast<std::int64_t>(i) * strides[1]] = rounded(from[i]);
+      }
+      from += form.frames;
+    }
+  }
+  /// All samples, channel by channel, in the worker's scratch.
+  [[nodiscard]] tensor_view<const std::int16_t> finish() const {
+    const extents all = shape();
+    scratch_->work.resize_for_overwrite(detail::to_size(all.elements()) * sizeof(std::int16_t));
+    auto* const samples = reinterpret_cast<std::int16_t*>(scratch_->work.data());
+    write_to(destination<std::int16_t>(samples, all));
+    return {samples, all};
+  }
+
+ private:
+  /// To the nearest integer, halves to the even one, within 16 bits. NaN becomes -32,768.
+  [[nodiscard]] static std::int16_t rounded(float sample) noexcept {
+    const float scaled = sample * 32'768.0f;
+    const float within = scaled > -32'768.0f ? (scaled < 32'767.0f ? scaled : 32'767.0f) : -32'768.0f;
+    // Adding and taking away 1.5 * 2^23 leaves the nearest integer, in a way that compilers vectorise.
+    constexpr float shift = 12'582'912.0f;
+    return static_cast<std::int16_t>((within + shift) - shift);
+  }
+
+  S sound_;
+  sound_scratch* scratch_;
+};
+
+/// What `to_int16()` makes: a function for `map`.
+class to_int16_operation : public audio_operation {
+ public:
+  template <lazy_sound S>
+  [[nodiscard]] int16_samples<S> operator()(const S& sound, const call<sound_scratch>& c) const {
+    return {sound, c.scratch};
+  }
+  [[nodiscard]] static std::string describe() { return "to_int16"; }
+};
+
+/// Ends the operations on a sound: an array of 16-bit integers, half as large as `float`. A sample is
+/// multiplied by 32,768 and rounded, and what is beyond 16 bits becomes the nearest integer that is not; so
+/// samples of a file of 16 bits are what they are there. soundfile: `read(dtype="int16")`, but for files of
+/// real numbers and of more bits, which it truncates.
+///
+/// In: a lazy sound. Out: an array expression of shape (channels, frames). Pointwise. Cost: a pass from the
+/// worker's scratch to the place.
+///
+///     auto small = map<"flac">(to_int16());
+[[nodiscard]] constexpr to_int16_operation to_int16() noexcept { return {}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/cold_copy.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Copies ranges that follow each other in memory, but are mostly not in the processor's cache, as those of a
+/// mapped file that is read in order.
+///
+/// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:
+/// the processor's own prefetching begins anew at each range and each page, so that copies of 1 or 10 KiB
+/// mostly wait for the first lines. Where no memory is mapped, a prefetch does nothing.
+class cold_copy {
+ public:
+  void operator()(mutable_bytes into, const std::byte* from) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(from);
+    std::uintptr_t next = next_ > begin && next_ - begin <= ahead + piece ? next_ : begin;
+    for (std::size_t done = 0; done < into.size();) {
+      const std::size_t n = std::min(piece, into.size() - done);
+      for (const std::uintptr_t end = begin + done + n + ahead; next < end; next += line)
+        __builtin_prefetch(reinterpret_cast<const void*>(next));
+      std::memcpy(into.data() + done, from + done, n);
+      done += n;
+    }
+    next_ = next;
+  }
+
+ private:
+  static constexpr std::size_t line = 64, piece = 1024, ahead = 6144;
+
+  std::uintptr_t next_ = 0;  // the first line that has not been prefetched
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/fixed_array.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
+/// compile.
+template <class T>
+class fixed_array {
+ public:
+  fixed_array() noexcept = default;
+  explicit fixed_array(std::size_t count) : values_(new T[count]()) {}
+  fixed_array(fixed_array&& other) noexcept : values_(std::exchange(other.values_, nullptr)) {}
+  fixed_array& operator=(fixed_array&& other) noexcept {
+    std::swap(values_, other.values_);
+    return *this;
+  }
+  ~fixed_array() { delete[] values_; }
+
+  [[nodiscard]] T* get() const noexcept { return values_; }
+  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return values_[i]; }
+  [[nodiscard]] explicit operator bool() const noexcept { return values_ != nullptr; }
+  void reset() noexcept { delete[] std::exchange(values_, nullptr); }
+
+ private:
+  T* values_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/flat_json.hpp
+
+/// The subset of JSON that this library writes: states, ledgers, timelines.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A text as a JSON string. Each byte that is not valid UTF-8 becomes U+FFFD, because names come from
+/// untrusted bytes. Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
+[[nodiscard]] std::string json_quoted(std::string_view s);
+
+/// A text with U+FFFD for each byte that is not valid UTF-8: what a reader gets back from `json_quoted`.
+[[nodiscard]] std::string as_utf8(std::string_view s);
+
+/// The length in bytes of the UTF-8 character at the beginning of a text; 0 if it is not valid.
+[[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
+
+/// A strict reader of JSON whose names come in a known order; it allows blanks between tokens. It reads what
+/// this library writes: of the escapes, \", \\, \u00XX for characters below 128, and \ufffd.
+///
+/// Anything else is an error with its offset: "<what>: expected <that>".
+class json_reader {
+ public:
+  /// What the error messages call the text being read; `stage` may be empty.
+  struct subject {
+    errc code;
+    std::string_view what, stage;
+  };
+  json_reader(std::string_view text, subject of) noexcept : text_(text), of_(of) {}
+
+  /// The offset of the next token.
+  [[nodiscard]] std::size_t at() noexcept;
+  /// Whether the text ended where more was expected: it may be truncated.
+  [[nodiscard]] bool was_cut() const noexcept { return cut_; }
+
+  void expect(char c);
+  void name(std::string_view wanted);
+  /// Reads the name and its colon if they come next; otherwise reads nothing.
+  [[nodiscard]] bool optional_name(std::string_view wanted);
+  /// Reads a comma, the name and its colon if they come next; otherwise reads nothing.
+  [[nodiscard]] bool next_name(std::string_view wanted);
+  [[nodiscard]] std::string string();
+  [[nodiscard]] std::uint64_t number();
+  /// Reads a number that is written as a string, so that no reader rounds it.
+  [[nodiscard]] std::uint64_t quoted_number();
+  /// Reads an array; `read_one` reads each element.
+  template <class Read>
+  void list(Read read_one) {
+    expect('[');
+    if (!is_next(']')) {
+      read_one();
+      while (!is_next(']')) {
+        expect(',');
+        read_one();
+      }
+    }
+    expect(']');
+  }
+  void end(std::string_view called);
+  [[noreturn]] void fail(std::string_view wanted, std::size_t offset) const;
+
+ private:
+  [[nodiscard]] bool is_next(char c) noexcept { return at() < text_.size() && text_[at_] == c; }
+  /// Fails at the next character; if there is none, the text is truncated.
+  [[noreturn]] void fail_here(std::string_view wanted);
+  void append_character(std::string& value);
+
+  std::string_view text_;
+  subject of_;
+  std::size_t at_ = 0;
+  bool cut_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/flat_json.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
+  std::string quoted = "\"";
+  while (!s.empty()) {
+    const auto byte = static_cast<unsigned char>(s.front());
+    const std::size_t length = detail::utf8_length(s);
+    if (byte == '"' || byte == '\\')
+      quoted.append({'\\', s.front()});
+    else if (byte < 0x20 || byte == 0x7f)
+      detail::append(quoted, {"\\u00", "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
+    else
+      quoted += length == 0 ? std::string_view("\\ufffd") : s.substr(0, length);
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return quoted + '"';
+}
+
+PENSTOCK_INLINE std::string as_utf8(std::string_view s) {
+  std::string clean;
+  while (!s.empty()) {
+    const std::size_t length = utf8_length(s);
+    clean += length == 0 ? std::string_view("\xef\xbf\xbd") : s.substr(0, length);
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return clean;
+}
+
+PENSTOCK_INLINE std::size_t utf8_length(std::string_view s) noexcept {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef)
+    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  if (first >= 0xf0 && first <= 0xf4)
+    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
+               ? 4
+               : 0;
+  return 0;
+}
+
+PENSTOCK_INLINE std::size_t json_reader::at() noexcept {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+    ++at_;
+  return at_;
+}
+PENSTOCK_INLINE void json_reader::expect(char c) {
+  if (!is_next(c)) fail_here(text({"'", c, "'"}));
+  ++at_;
+}
+PENSTOCK_INLINE void json_reader::name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (string() != wanted) fail(text({"the name \"", wanted, '"'}), begin);
+  expect(':');
+}
+PENSTOCK_INLINE bool json_reader::optional_name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (is_next('"') && string() == wanted) {
+    expect(':');
+    return true;
+  }
+  at_ = begin;
+  return false;
+}
+PENSTOCK_INLINE bool json_reader::next_name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (begin == text_.size()) fail_here("','");
+  if (!is_next(',')) return false;
+  ++at_;
+  if (at() == text_.size()) fail_here("a name");
+  if (optional_name(wanted)) return true;
+  at_ = begin;
+  return false;
+}
+PENSTOCK_INLINE std::string json_reader::string() {
+  expect('"');
+  std::string value;
+  while (at_ < text_.size() && text_[at_] != '"') append_character(value);
+  if (at_ == text_.size()) fail_here("'\"'");
+  ++at_;
+  return value;
+}
+PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
+  constexpr std::string_view wanted = "a character, or \\\", \\\\, \\u00XX or \\ufffd";
+  const std::string_view rest = text_.substr(at_);
+  std::size_t length = utf8_length(rest);
+  if (rest.front() == '\\') {
+    const std::string_view code = rest.substr(1, 5);
+    unsigned character = 0;
+    if (code.starts_with('"') || code.starts_with('\\')) {
+      value += code.front();
+      length = 2;
+    } else if (code == "ufffd") {
+      value += "\xef\xbf\xbd";
+      length = 6;
+    } else if (code.size() == 5 && code.starts_with("u00") &&
+               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
+               character < 0x80) {
+      value += static_cast<char>(character);
+      length = 6;
+    } else {
+      cut_ = code.size() < 5;
+      fail(wanted, at_);
+    }
+  } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
+    const auto first = static_cast<unsigned char>(rest.front());
+    const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    cut_ = rest.size() < whole;
+    for (const char c : rest.substr(1)) cut_ = cut_ && (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+    fail(wanted, at_);
+  } else {
+    value += rest.substr(0, length);
+  }
+  at_ += length;
+}
+PENSTOCK_INLINE std::uint64_t json_reader::number() {
+  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at();
+  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (problem != std::errc()) fail_here("a number of 64 bits");
+  at_ += static_cast<std::size_t>(end - begin);
+  if (at_ == text_.size()) fail_here("what is behind a number");
+  return value;
+}
+PENSTOCK_INLINE std::uint64_t json_reader::quoted_number() {
+  expect('"');
+  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at_;
+  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
+    fail("a number of 64 bits as a string", at_);
+  at_ += static_cast<std::size_t>(end - begin) + 1;
+  return value;
+}
+PENSTOCK_INLINE void json_reader::end(std::string_view called) {
+  if (at() != text_.size()) fail(called, at_);
+}
+PENSTOCK_INLINE void json_reader::fail_here(std::string_view wanted) {
+  cut_ = at() == text_.size();
+  fail(wanted, at_);
+}
+PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offset) const {
+  throw error(of_.code, {of_.what, ": expected ", wanted}).in_stage(of_.stage).at_offset(offset);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/name_list.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Adds a name from a file to a list for a message. The list stays short, however many names the
+/// file has.
+inline void list_name(std::string& list, std::string_view name) {
+  if (list.size() < 100)
+    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
+  else if (!list.ends_with(", ..."))
+    list += ", ...";
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/numpy_random_state.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
+/// Implemented here because <random> would slow the compilation of every program that includes an order.
+class mersenne_twister {
+ public:
+  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
+    state_[0] = seed;
+    for (std::size_t i = 1; i < length; ++i) {
+      const std::uint32_t before = state_[i - 1];
+      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t next() noexcept {
+    if (used_ == length) twist();
+    std::uint32_t y = state_[used_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+
+ private:
+  static constexpr std::size_t length = 624, middle = 397;
+
+  void twist() noexcept {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint32_t joined =
+          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
+      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
+      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
+    }
+    used_ = 0;
+  }
+
+  std::array<std::uint32_t, length> state_;
+  std::size_t used_ = length;
+};
+
+/// A number in [0, maximum], drawn by masking: numpy's `random_interval`
+/// (`numpy/random/src/distributions/distributions.c`). `draw` has `next32()` and `next64()`.
+template <class Draw>
+[[nodiscard]] std::uint64_t numpy_interval(Draw& draw, std::uint64_t maximum) noexcept {
+  if (maximum == 0) return 0;
+  std::uint64_t mask = maximum;
+  for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
+  while (true) {
+    const std::uint64_t drawn = (maximum > 0xffffffffu ? draw.next64() : draw.next32()) & mask;
+    if (drawn <= maximum) return drawn;
+  }
+}
+
+/// numpy's `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
+template <class Draw, class First>
+void numpy_shuffle(Draw& draw, First first, std::uint64_t count) noexcept {
+  using distance = decltype(first - first);
+  for (std::uint64_t i = count; i-- > 1;)
+    std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(numpy_interval(draw, i))]);
+}
+
+/// The generator `numpy.random.RandomState(seed)`, as far as its `shuffle` goes.
+/// Source: `numpy/random/mtrand.pyx` and `numpy/random/src/mt19937/mt19937.h`.
+class numpy_random_state {
+ public:
+  explicit numpy_random_state(std::uint32_t seed) noexcept : draw_(seed) {}
+
+  [[nodiscard]] std::uint32_t next32() noexcept { return draw_.next(); }
+  [[nodiscard]] std::uint64_t next64() noexcept {
+    const std::uint64_t high = draw_.next();
+    return high << 32 | draw_.next();
+  }
+  /// `shuffle` of the `count` elements that start at `first`, of an array of one dimension.
+  void shuffle(auto first, std::uint64_t count) noexcept { numpy_shuffle(*this, first, count); }
+
+ private:
+  mersenne_twister draw_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/owned.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Owns one object: like std::unique_ptr, but ten times faster to compile. The type may be incomplete until
+/// the owner is destroyed, so a header need not show what only its bodies use.
+template <class T>
+class owned {
+ public:
+  owned() noexcept = default;
+  explicit owned(T* made) noexcept : object_(made) {}
+  owned(owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  owned& operator=(owned&& other) noexcept {
+    owned taken(std::move(other));
+    std::swap(object_, taken.object_);
+    return *this;
+  }
+  ~owned() {
+    static_assert(sizeof(T) != 0, "penstock: an owner is destroyed where its object's type is incomplete");
+    delete object_;
+  }
+
+  [[nodiscard]] T* get() const noexcept { return object_; }
+  [[nodiscard]] T& operator*() const noexcept { return *object_; }
+  [[nodiscard]] T* operator->() const noexcept { return object_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  T* object_ = nullptr;
+};
+
+/// A deleter for std::unique_ptr that is a function of a library in C: `freed_by<ZSTD_freeDCtx>`.
+template <auto Free>
+struct freed_by {
+  template <class T>
+  void operator()(T* object) const noexcept {
+    static_cast<void>(Free(object));
+  }
+};
+
+/// A deleter for a library's state that `new` made and a function takes down: `ended_by<inflateEnd>`.
+template <auto End>
+struct ended_by {
+  template <class T>
+  void operator()(T* state) const noexcept {
+    static_cast<void>(End(state));
+    delete state;
+  }
+};
+
+/// A base of what is neither copied nor moved.
+class unmovable {
+ public:
+  unmovable() = default;
+  unmovable(const unmovable&) = delete;
+  unmovable& operator=(const unmovable&) = delete;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/prefetch_lines.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Prefetches the beginning of a range, up to 4 KiB, into the processor's cache; in longer ranges the
+/// processor itself notices what is read next. Does nothing where no memory is mapped.
+// Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
+// removed.
+[[gnu::always_inline]] inline void prefetch_lines(const void* begin, std::uint64_t size) noexcept {
+  constexpr std::uint64_t line = 64, maximum = 4096;
+  const auto* const bytes = static_cast<const char*>(begin);
+  for (std::uint64_t at = 0; at < std::min(size, maximum); at += line) __builtin_prefetch(bytes + at);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/shared.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Keeps an object of any type alive. After a move, the compiler sees that nothing is left to release.
+class shared_owner {
+ public:
+  shared_owner() noexcept : kept_() {}
+  /// Empty if `kept` is a null pointer, even if it owns something.
+  explicit shared_owner(std::shared_ptr<const void> kept) noexcept;
+  /// Destroys `made` with the last owner, or immediately if the reference count cannot be allocated.
+  shared_owner(const void* made, void (*destroy)(const void*) noexcept);
+  /// Keeps what `other` keeps, and shows another part of it; empty if that is null.
+  shared_owner(const shared_owner& other, const void* shown) noexcept;
+  shared_owner(const shared_owner& other) noexcept;
+  shared_owner(shared_owner&& other) noexcept : kept_(std::move(other.kept_)) {}
+  shared_owner& operator=(shared_owner other) noexcept {
+    kept_.swap(other.kept_);
+    return *this;
+  }
+  ~shared_owner() {
+    if (kept_.get() != nullptr) let_go();
+  }
+
+  [[nodiscard]] const std::shared_ptr<const void>& kept() const noexcept { return kept_; }
+
+ private:
+  void let_go() noexcept;
+
+  union {  // only let_go destroys it
+    std::shared_ptr<const void> kept_;
+  };
+};
+
+}  // namespace detail
+
+/// A std::shared_ptr whose reference counting is one function for all types: each place that releases a
+/// std::shared_ptr costs a program about a hundred bytes of code, and each type that it is made for costs
+/// five functions. The two convert to each other without copying the object.
+///
+/// Thread safety: as std::shared_ptr.
+template <class T>
+class shared {
+ public:
+  shared() noexcept = default;
+  shared(std::nullptr_t) noexcept {}  // NOLINT: as std::shared_ptr
+  /// Takes ownership of the result of `new`.
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  explicit shared(U* made)
+      : owner_(static_cast<T*>(made),
+               [](const void* p) noexcept { delete static_cast<const U*>(static_cast<const T*>(p)); }) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  shared(std::shared_ptr<U> kept) noexcept  // NOLINT: as std::shared_ptr
+      : owner_(std::shared_ptr<T>(std::move(kept))) {}
+  template <class U>
+    requires(std::is_convertible_v<U*, T*> && !std::is_same_v<T, U>)
+  shared(shared<U> kept) noexcept  // NOLINT: as std::shared_ptr
+      : owner_(kept.owner_, static_cast<T*>(kept.get())) {}
+
+  operator std::shared_ptr<T>() const noexcept {  // NOLINT: as if it were one
+    return std::shared_ptr<T>(owner_.kept(), get());
+  }
+
+  template <class U>
+  void reset(U* made) {
+    *this = shared(made);
+  }
+
+  [[nodiscard]] T* get() const noexcept { return static_cast<T*>(const_cast<void*>(owner_.kept().get())); }
+  [[nodiscard]] explicit operator bool() const noexcept { return get() != nullptr; }
+  [[nodiscard]] friend bool operator==(const shared& a, std::nullptr_t) noexcept { return !a; }
+  [[nodiscard]] friend bool operator==(const shared& a, const shared& b) noexcept {
+    return a.get() == b.get();
+  }
+  [[nodiscard]] T* operator->() const noexcept { return get(); }
+  [[nodiscard]] std::add_lvalue_reference_t<T> operator*() const noexcept
+    requires(!std::is_void_v<T>)
+  {
+    return *get();
+  }
+
+ private:
+  template <class>
+  friend class shared;
+
+  detail::shared_owner owner_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/shared.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE shared_owner::shared_owner(std::shared_ptr<const void> kept) noexcept : kept_() {
+  if (kept != nullptr) kept_.swap(kept);
+}
+PENSTOCK_INLINE shared_owner::shared_owner(const void* made, void (*destroy)(const void*) noexcept)
+    : kept_() {
+  if (made != nullptr) kept_.reset(made, destroy);
+}
+PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other, const void* shown) noexcept
+    : shared_owner(std::shared_ptr<const void>(other.kept_, shown)) {}
+PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
+PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/image/pixels.hpp
+
+/// Pixels in memory: their formats, sizes, and views of them.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class T, std::size_t Channels, fixed_string Name>
+struct channels_of {
+  using value_type = T;
+  static constexpr std::size_t channels = Channels;
+  static constexpr std::string_view format_name = name_of<Name>::value;
+};
+}  // namespace detail
+
+/// One channel of 8 bits: luma.
+struct gray8 : detail::channels_of<std::uint8_t, 1, "gray8"> {};
+/// Red, green and blue, 8 bits each.
+struct rgb8 : detail::channels_of<std::uint8_t, 3, "rgb8"> {};
+/// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
+struct rgba8 : detail::channels_of<std::uint8_t, 4, "rgba8"> {};
+/// One channel of 16 bits, in the order of bytes of this machine.
+struct gray16 : detail::channels_of<std::uint16_t, 1, "gray16"> {};
+/// Red, green and blue, 16 bits each, in the order of bytes of this machine.
+struct rgb16 : detail::channels_of<std::uint16_t, 3, "rgb16"> {};
+/// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
+struct rgba16 : detail::channels_of<std::uint16_t, 4, "rgba16"> {};
+
+/// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
+template <class F>
+concept pixel_format = requires {
+  typename F::value_type;
+  requires std::same_as<const std::size_t, decltype(F::channels)>;
+  { F::format_name } -> std::convertible_to<std::string_view>;
+};
+
+/// In pixels.
+struct image_size {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  friend constexpr bool operator==(const image_size&, const image_size&) = default;
+};
+
+/// A rectangle of an image whose edges need not lie between pixels.
+struct real_part {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  friend constexpr bool operator==(const real_part&, const real_part&) = default;
+};
+
+/// A rectangle of an image, in pixels: (x, y) is its upper left corner.
+struct image_part {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  [[nodiscard]] constexpr image_size size() const noexcept { return {width, height}; }
+  /// Whether it lies within an image of this size.
+  [[nodiscard]] constexpr bool within(const image_size& image) const noexcept {
+    return std::uint64_t{x} + width <= image.width && std::uint64_t{y} + height <= image.height;
+  }
+  friend constexpr bool operator==(const image_part&, const image_part&) = default;
+};
+
+/// All of an image.
+[[nodiscard]] constexpr image_part whole_of(const image_size& image) noexcept {
+  return {0, 0, image.width, image.height};
+}
+
+/// Interleaved pixels in memory, not owned: `height` rows of `width` pixels of `Channels` values. From one
+/// row to the next it is `pitch` values, at least `width * Channels`.
+template <class T, std::size_t Channels>
+class pixel_view {
+ public:
+  using value_type = T;
+  using is_view = void;
+  static constexpr std::size_t channels = Channels;
+
+  constexpr pixel_view() = default;
+  /// Rows without gaps.
+  constexpr pixel_view(const T* data, const image_size& size) noexcept
+      : pixel_view(data, size, std::size_t{size.width} * Channels) {}
+  constexpr pixel_view(const T* data, const image_size& size, std::size_t pitch) noexcept
+      : data_(data), size_(size), pitch_(pitch) {}
+
+  [[nodiscard]] constexpr const T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t width() const noexcept { return size_.width; }
+  [[nodiscard]] constexpr std::size_t height() const noexcept { return size_.height; }
+  [[nodiscard]] constexpr std::size_t pitch() const noexcept { return pitch_; }
+  /// The values of a row.
+  [[nodiscard]] constexpr std::size_t row_values() const noexcept { return width() * Channels; }
+  [[nodiscard]] constexpr const T* row(std::size_t y) const noexcept { return data_ + y * pitch_; }
+  [[nodiscard]] constexpr const T* at(std::size_t x, std::size_t y) const noexcept {
+    return row(y) + x * Channels;
+  }
+  /// Whether row follows row without a gap.
+  [[nodiscard]] constexpr bool dense() const noexcept { return pitch_ == row_values() || height() <= 1; }
+  /// A rectangle of these pixels, which must lie within them.
+  [[nodiscard]] constexpr pixel_view part(const image_part& p) const noexcept {
+    return {data_ + p.y * pitch_ + p.x * Channels, p.size(), pitch_};
+  }
+
+ private:
+  const T* data_ = nullptr;
+  image_size size_;
+  std::size_t pitch_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/components.hpp
+
+/// Declares the codecs of optional components. A program that names one without its header has an incomplete
+/// type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+struct zstd;  // penstock: write #include <penstock/codec/zstd.hpp>, and link penstock::zstd
+struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link penstock::gzip
+struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
+struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
+template <fixed_string Name, class T>
+struct json_field;  // penstock: write #include <penstock/codec/json_field.hpp>, and link penstock::simdjson
+template <class T>
+struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
+template <pixel_format Format>
+struct jpeg_as;  // penstock: write #include <penstock/codec/jpeg.hpp>, and link penstock::jpeg
+template <pixel_format Format>
+struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
+template <pixel_format Format>
+struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+template <pixel_format Format>
+struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
+template <pixel_format Format>
+struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
+template <pixel_format Format>
+struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
+struct audio;    // penstock: write #include <penstock/codec/audio.hpp>, and link penstock::audio
+template <class Token>
+class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
+template <class Token>
+class spm_as;  // penstock: write #include <penstock/codec/sentencepiece.hpp>, and link it
+using jpeg = jpeg_as<rgb8>;
+using png = png_as<rgb8>;
+using webp = webp_as<rgb8>;
+using gif = gif_as<rgb8>;
+using avif = avif_as<rgb8>;
+using tiff = tiff_as<rgb8>;
+using bpe = bpe_as<std::uint32_t>;
+using spm = spm_as<std::uint32_t>;
 
 }  // namespace penstock::inline v0_1
 
@@ -6259,6 +7260,39 @@ PENSTOCK_INLINE void png_filter::next_chunk() noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/codec/detail/lazy_codec.hpp
+
+/// What codecs need whose values are decoded later than `decode` returns.
+namespace penstock::inline v0_1::detail {
+
+/// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
+/// `decode`, in the lazy image or sound that it returned.
+template <class F>
+decltype(auto) naming_codec(std::string_view codec, F&& f) {
+  try {
+    return f();
+  } catch (error& e) {
+    e.in_stage(text({"decode<", codec, ">"}));
+    throw;
+  }
+}
+
+/// Counts the damaged images or sounds that a codec's scratch has met and made do with, each of them once,
+/// however many of its parts are read.
+class damage_count {
+ public:
+  /// Damaged ones of which something was delivered, because of `recover`; the run's counters add them up.
+  std::uint64_t warnings = 0;
+
+  void next() noexcept { damaged_ = false; }
+  void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
+
+ private:
+  bool damaged_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/image/image_limits.hpp
 
 namespace penstock::inline v0_1 {
@@ -6692,36 +7726,10 @@ class metadata_orientation {
 
 namespace penstock::inline v0_1::detail {
 
-/// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
-/// `decode`, in the lazy image that it returned.
-template <class F>
-decltype(auto) naming_codec(std::string_view codec, F&& f) {
-  try {
-    return f();
-  } catch (error& e) {
-    e.in_stage(text({"decode<", codec, ">"}));
-    throw;
-  }
-}
-
-/// Counts the damaged images that a codec's scratch has met and made do with, each of them once, however many
-/// of its parts are read.
-class damage_count {
- public:
-  /// Damaged images of which pixels were delivered, because of `recover`; the run's counters add them up.
-  std::uint64_t warnings = 0;
-
-  void next_image() noexcept { damaged_ = false; }
-  void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
-
- private:
-  bool damaged_ = false;
-};
-
 /// Begins another image, and refuses bytes that are none of the codec's.
 template <class Codec>
 void begin_image(bytes_view file, damage_count& counts) {
-  counts.next_image();
+  counts.next();
   if (file.empty())
     throw error(errc::format, {"the ", Codec::codec_name, " image is empty: it has no bytes"});
   if (!Codec::recognises(file))
@@ -8449,65 +9457,6 @@ inline constexpr bool token_number = std::is_same_v<T, std::uint32_t> || std::is
                                      std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
 
 }  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/any_count.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Throws errc::argument, saying that `stage` was given `-magnitude`.
-[[noreturn, gnu::cold]] inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
-  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
-      .in_stage(stage);
-}
-
-template <class>
-inline constexpr bool is_a_count = false;
-
-}  // namespace detail
-
-/// An argument that is a count, a size or a rank. It converts from any integer type, signed or unsigned.
-///
-/// A function that takes one calls `of(name)`, which rejects a negative number with an error that quotes
-/// the number and the name. Passing anything other than an integer does not compile.
-class any_count {
- public:
-  template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  constexpr any_count(T n) noexcept {  // NOLINT(google-explicit-constructor): arguments convert implicitly
-    if constexpr (std::signed_integral<T>) {
-      negative_ = n < 0;
-      value_ = negative_ ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
-    } else {
-      value_ = n;
-    }
-  }
-  template <std::same_as<bool> T>
-  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
-    static_assert(
-        detail::is_a_count<T>,
-        "penstock: a count, a size or a rank is an integer, and this is a bool; write the number, as "
-        "in batch(64), repeat(3) or workers(0)");
-  }
-  template <std::floating_point T>
-  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
-    static_assert(detail::is_a_count<T>,
-                  "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");
-  }
-
-  /// The number. Throws errc::argument if it is negative; the error names `stage`.
-  [[nodiscard]] constexpr std::uint64_t of(std::string_view stage) const {
-    if (negative_) detail::refuse_negative(value_, stage);
-    return value_;
-  }
-
- private:
-  std::uint64_t value_ = 0;
-  bool negative_ = false;
-};
 
 }  // namespace penstock::inline v0_1
 
@@ -12091,6 +13040,14 @@ struct operation_wants_image : about_element {
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
+struct operation_on_sound : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on images and gets a sound; those of sounds take seconds, with a "
+        "fraction or as a duration, as in random_crop(5.0), random_crop(5s) and crop(1.5, 5.0)");
+  }
+};
 struct operation_wants_bytes : about_element {
   static consteval void explain(auto reached) {
     static_assert(
@@ -12124,6 +13081,9 @@ template <class V>
 struct image_mistake : std::type_identity<mistakes::operation_wants_image> {};
 template <channels_first_array V>
 struct image_mistake<V> : std::type_identity<mistakes::operation_after_to_chw> {};
+template <class V>
+  requires requires { typename std::remove_cvref_t<V>::is_lazy_sound; }
+struct image_mistake<V> : std::type_identity<mistakes::operation_on_sound> {};
 
 template <class V>
 struct byte_image_mistake : image_mistake<V> {};
@@ -13101,6 +14061,12 @@ class convert_operation : public detail::keeping_places<image_operation> {
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     return detail::as_values<Out>(image, c.scratch);
   }
+  /// What is no image, and knows itself what it is as `Out`, as lazy sounds do.
+  template <class V>
+    requires(!lazy_image<V> && requires(const V& value) { value.template converted<Out>(); })
+  [[nodiscard]] auto operator()(const V& value, const call<image_scratch>& /*c*/) const {
+    return value.template converted<Out>();
+  }
   [[nodiscard]] std::string describe() const {
     return std::is_same_v<Out, float> ? "to_float" : std::is_same_v<Out, half> ? "to_half" : "to_bfloat16";
   }
@@ -13137,7 +14103,7 @@ class normalize_operation : public detail::keeping_places<image_operation> {
 };
 
 /// Values from 0 to 1 as `float`: 8 bits divided by 255, 16 bits by 65,535; an image of `float` stays as it
-/// is.
+/// is, and so does a sound, whose samples are from -1 to 1.
 /// torchvision: `ToDtype(torch.float32, scale=True)`, equal but for the last bit.
 ///
 ///     const auto operation = to_float();
@@ -80535,6 +81501,148 @@ class shared_model {
   };
   kept* kept_ = nullptr;
 };
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/sound_header.hpp
+
+/// What libsndfile does not tell: of which format bytes are, and whether a file is shorter than its header
+/// says.
+namespace penstock::inline v0_1::detail {
+
+enum class sound_format : std::uint8_t { unknown, wav, rf64, flac, ogg, opus, mp3, aiff, au, caf, nist };
+
+[[nodiscard]] constexpr std::string_view format_name(sound_format format) noexcept {
+  constexpr std::string_view names[] = {"unknown", "wav",  "rf64", "flac", "ogg", "opus",
+                                        "mp3",     "aiff", "au",   "caf",  "nist"};
+  return names[static_cast<std::size_t>(format)];
+}
+
+/// By its first bytes.
+[[nodiscard]] inline sound_format sound_format_of(bytes_view file) noexcept {
+  const std::string_view text = text_of(file.first(std::min<std::size_t>(file.size(), 64)));
+  const auto form_is = [&](std::string_view type) { return text.size() >= 12 && text.substr(8, 4) == type; };
+  if (text.starts_with("RIFF")) return form_is("WAVE") ? sound_format::wav : sound_format::unknown;
+  if (text.starts_with("RF64") && form_is("WAVE")) return sound_format::rf64;
+  if (text.starts_with("fLaC")) return sound_format::flac;
+  if (text.starts_with("OggS"))
+    return text.find("OpusHead") != std::string_view::npos ? sound_format::opus : sound_format::ogg;
+  if (text.starts_with("FORM") && (form_is("AIFF") || form_is("AIFC"))) return sound_format::aiff;
+  if (text.starts_with(".snd")) return sound_format::au;
+  if (text.starts_with("caff")) return sound_format::caf;
+  if (text.starts_with("NIST_1A")) return sound_format::nist;
+  // An ID3 tag, or the sync word of a frame of layer 3.
+  if (text.starts_with("ID3")) return sound_format::mp3;
+  if (text.size() >= 4 && text[0] == '\xff' && (std::to_integer<unsigned>(file[1]) & 0xe6u) == 0xe2u)
+    return sound_format::mp3;
+  return sound_format::unknown;
+}
+
+/// How a wav file keeps its samples, and where.
+struct wav_layout {
+  sound_form form;            ///< as far as its samples are there
+  std::uint16_t tag = 0;      ///< 1 integers, 3 real numbers
+  std::uint16_t bits = 0;     ///< of a sample
+  std::uint16_t block = 0;    ///< bytes of a frame
+  std::size_t data = 0;       ///< where the samples begin
+  std::uint64_t claimed = 0;  ///< the bytes of samples that the header claims
+  std::uint64_t there = 0;    ///< those that are there
+  bool known = false;         ///< whether there were a format and samples
+};
+
+/// Source: "Multimedia Programming Interface and Data Specifications 1.0", IBM and Microsoft, 1991.
+[[nodiscard]] inline wav_layout wav_layout_of(bytes_view file) noexcept {
+  constexpr std::size_t file_header = 12, chunk_header = 8, format_bytes = 16, extensible_bytes = 40;
+  wav_layout found;
+  for (std::size_t at = file_header; at < file.size() && file.size() - at >= chunk_header;) {
+    const std::string_view type = text_of(file.subspan(at, 4));
+    const std::uint64_t length = load_little<std::uint32_t>(file.data() + at + 4);
+    at += chunk_header;
+    const std::uint64_t left = file.size() - at;
+    if (type == "fmt " && length >= format_bytes && left >= length) {
+      const std::byte* const format = file.data() + at;
+      found.tag = load_little<std::uint16_t>(format);
+      found.form.channels = load_little<std::uint16_t>(format + 2);
+      found.form.rate = load_little<std::uint32_t>(format + 4);
+      found.block = load_little<std::uint16_t>(format + 12);
+      found.bits = load_little<std::uint16_t>(format + 14);
+      // WAVE_FORMAT_EXTENSIBLE: the tag is in the sub-format.
+      if (found.tag == 0xfffe && length >= extensible_bytes)
+        found.tag = load_little<std::uint16_t>(format + 24);
+    } else if (type == "data") {
+      found.data = at;
+      found.claimed = length;
+      found.there = std::min(length, left);
+      found.known = found.block != 0;
+      if (found.known) found.form.frames = found.there / found.block;
+      return found;
+    }
+    if (length >= left) break;
+    at += to_size(length + length % 2);
+  }
+  return found;
+}
+
+/// Whether a length is what programs write that do not know it yet: ffmpeg and sox into a pipe, and arecord.
+[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept { return length >= 0x7fff'0000u; }
+
+/// The form in a FLAC file's first block; 0 frames if they are not counted there. Source: RFC 9639, 8.2.
+[[nodiscard]] inline sound_form flac_form(bytes_view file) noexcept {
+  constexpr std::size_t end = 4 + 4 + 18;  // the signature, a block's header, and what comes before the hash
+  if (file.size() < end) return {};
+  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint64_t>(file[at]); };
+  std::uint64_t packed = 0;  // 20 bits of rate, 3 of channels, 5 of bits, 36 of frames
+  for (std::size_t i = 0; i < 8; ++i) packed = packed << 8 | byte(18 + i);
+  return {packed & 0xf'ffff'ffffu, static_cast<std::uint32_t>(packed >> 44),
+          static_cast<std::uint32_t>(packed >> 41 & 7) + 1};
+}
+
+/// How an Ogg file ends.
+struct ogg_end {
+  bool whole = false;          ///< whether its last page is there, and says that it is the last one
+  std::uint64_t position = 0;  ///< the granule position of the last page that is there as a whole and has one
+};
+
+/// A file with more than a page of something else behind its last page counts as whole. Source: RFC 3533, 6.
+[[nodiscard]] inline ogg_end ogg_end_of(bytes_view file) noexcept {
+  constexpr std::size_t header = 27, largest = header + 255 + 255 * 255;
+  const std::size_t from = file.size() > 2 * largest ? file.size() - 2 * largest : 0;
+  const std::string_view tail = text_of(file.subspan(from));
+  ogg_end found;
+  bool last = true;
+  for (std::size_t at = tail.rfind("OggS"); at != std::string_view::npos;
+       at = at == 0 ? std::string_view::npos : tail.rfind("OggS", at - 1)) {
+    const bytes_view page = file.subspan(from + at);
+    const std::size_t segments = page.size() < header ? 0 : std::to_integer<std::size_t>(page[26]);
+    std::size_t length = header + segments;
+    if (page.size() >= length)
+      for (std::size_t i = 0; i < segments; ++i) length += std::to_integer<std::size_t>(page[header + i]);
+    const bool there = page.size() >= length;
+    if (last) found.whole = there && (std::to_integer<unsigned>(page[5]) & 4u) != 0;
+    last = false;
+    if (!there) continue;
+    found.position = load_little<std::uint64_t>(page.data() + 6);
+    if (found.position >> 63 == 0) return found;  // -1: no packet ends on the page
+    found.position = 0;
+  }
+  if (last) found = {true, 1};
+  return found;
+}
+
+/// The frames up to a granule position, at the rate that the first page names; no frames if it names none.
+/// Sources: Vorbis I, 4.2.2; RFC 7845, 4 and 5.1.
+[[nodiscard]] inline sound_form ogg_form(bytes_view file, std::uint64_t position) noexcept {
+  constexpr std::size_t packet = 28, end = packet + 19;  // of a first page with one segment
+  if (file.size() < end) return {};
+  const std::byte* const at = file.data() + packet;
+  if (text_of(file.subspan(packet, 8)) == "OpusHead") {
+    const std::uint64_t skipped = load_little<std::uint16_t>(at + 10);
+    return {position > skipped ? position - skipped : 0, 48'000, std::to_integer<std::uint32_t>(at[9])};
+  }
+  if (text_of(file.subspan(packet, 7)) == "\1vorbis")
+    return {position, load_little<std::uint32_t>(at + 12), std::to_integer<std::uint32_t>(at[11])};
+  return {};
+}
 
 }  // namespace penstock::inline v0_1::detail
 

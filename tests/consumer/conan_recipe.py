@@ -23,6 +23,7 @@ SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zl
           "yaml": ("libyaml", "yaml-0.1"), "jpeg": ("libjpeg-turbo", "libjpeg"), "png": ("libspng", "spng"),
           "webp": ("libwebp", "libwebp"), "avif": ("libavif", "libavif"), "tiff": ("libtiff", "libtiff-4"),
           "utf8proc": ("utf8proc", "libutf8proc"), "pcre2": ("pcre2", "libpcre2-8"),
+          "audio": ("libsndfile", "sndfile"), "resample": ("soxr", "soxr"),
           "tfrecord": ("isa-l", "libisal"), "cache": ("xxhash", "libxxhash"),
           "fmt": ("fmt", "fmt"), "uring": ("liburing", "liburing")}
 

@@ -223,7 +223,7 @@ struct jpeg_as {
     // The coefficients of four channels take eight bytes a pixel.
     constexpr std::uint64_t spare = std::uint64_t{16} << 20;
     reader.memory_limit = std::min(limits.bytes, std::uint64_t{1} << 56) * 8 + spare;
-    s.next_image();
+    s.next();
     reader.open(file);
     detail::check_image_size(reader.size(), Format::channels, limits, codec_name);
     const J_COLOR_SPACE colours = reader.colours();

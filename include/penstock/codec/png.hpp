@@ -320,7 +320,7 @@ struct png_as {
   template <byte_element Bytes>
   [[nodiscard]] png_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
-    s.next_image();
+    s.next();
     const detail::png_header header = detail::read_png_header(bytes);
     constexpr std::size_t pixel_bytes = sizeof(typename Format::value_type) * Format::channels;
     const std::size_t kept_bytes = detail::spng_pixel_bytes(detail::spng_format_for<Format>(header));

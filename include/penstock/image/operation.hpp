@@ -17,6 +17,14 @@ struct operation_wants_image : about_element {
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
+struct operation_on_sound : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on images and gets a sound; those of sounds take seconds, with a "
+        "fraction or as a duration, as in random_crop(5.0), random_crop(5s) and crop(1.5, 5.0)");
+  }
+};
 struct operation_wants_bytes : about_element {
   static consteval void explain(auto reached) {
     static_assert(
@@ -50,6 +58,9 @@ template <class V>
 struct image_mistake : std::type_identity<mistakes::operation_wants_image> {};
 template <channels_first_array V>
 struct image_mistake<V> : std::type_identity<mistakes::operation_after_to_chw> {};
+template <class V>
+  requires requires { typename std::remove_cvref_t<V>::is_lazy_sound; }
+struct image_mistake<V> : std::type_identity<mistakes::operation_on_sound> {};
 
 template <class V>
 struct byte_image_mistake : image_mistake<V> {};

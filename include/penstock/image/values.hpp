@@ -176,6 +176,12 @@ class convert_operation : public detail::keeping_places<image_operation> {
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     return detail::as_values<Out>(image, c.scratch);
   }
+  /// What is no image, and knows itself what it is as `Out`, as lazy sounds do.
+  template <class V>
+    requires(!lazy_image<V> && requires(const V& value) { value.template converted<Out>(); })
+  [[nodiscard]] auto operator()(const V& value, const call<image_scratch>& /*c*/) const {
+    return value.template converted<Out>();
+  }
   [[nodiscard]] std::string describe() const {
     return std::is_same_v<Out, float> ? "to_float" : std::is_same_v<Out, half> ? "to_half" : "to_bfloat16";
   }
@@ -212,7 +218,7 @@ class normalize_operation : public detail::keeping_places<image_operation> {
 };
 
 /// Values from 0 to 1 as `float`: 8 bits divided by 255, 16 bits by 65,535; an image of `float` stays as it
-/// is.
+/// is, and so does a sound, whose samples are from -1 to 1.
 /// torchvision: `ToDtype(torch.float32, scale=True)`, equal but for the last bit.
 ///
 ///     const auto operation = to_float();

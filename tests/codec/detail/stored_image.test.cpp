@@ -62,11 +62,11 @@ std::vector<byte_vector> some_files(std::uint64_t& damaged) {
 TEST_CASE("codec/detail/damage_count: an image is damaged once") {
   ps::detail::damage_count count;
   for (std::uint64_t image = 1; image < 4; ++image) {
-    count.next_image();
+    count.next();
     count.damage();
     count.damage();
     CHECK(count.warnings == image);
-    count.next_image();
+    count.next();
     CHECK(count.warnings == image);
   }
 }

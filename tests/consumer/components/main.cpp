@@ -70,6 +70,12 @@
 #ifdef CONSUMER_UTF8PROC
 #include <penstock/codec/unicode_normalizer.hpp>
 #endif
+#ifdef CONSUMER_AUDIO
+#include <penstock/codec/audio.hpp>
+#endif
+#ifdef CONSUMER_RESAMPLE
+#include <penstock/audio/resample.hpp>
+#endif
 #ifdef CONSUMER_PCRE2
 #include <penstock/codec/bpe.hpp>
 #endif
@@ -244,6 +250,12 @@ int main() {
 #endif
 #ifdef CONSUMER_UTF8PROC
   refuses("utf8proc", [](ps::bytes_view) { (void)ps::unicode_normalizer(ps::unicode_form::nfc)("\xff"); });
+#endif
+#ifdef CONSUMER_AUDIO
+  codec_refuses<ps::audio>();
+#endif
+#ifdef CONSUMER_RESAMPLE
+  refuses("resample", [](ps::bytes_view) { (void)ps::resample(0); });
 #endif
 #ifdef CONSUMER_PCRE2
   refuses("pcre2", [](ps::bytes_view bytes) {

@@ -52,6 +52,12 @@
 #ifdef CONSUMER_HAS_UTF8PROC
 #include <penstock/penstock_utf8proc.hpp>
 #endif
+#ifdef CONSUMER_HAS_AUDIO
+#include <penstock/penstock_audio.hpp>
+#endif
+#ifdef CONSUMER_HAS_RESAMPLE
+#include <penstock/penstock_resample.hpp>
+#endif
 #ifdef CONSUMER_HAS_PCRE2
 #include <penstock/penstock_pcre2.hpp>
 #endif

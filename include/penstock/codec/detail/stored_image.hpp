@@ -2,42 +2,17 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/lazy_codec.hpp>
 #include <penstock/image/image_limits.hpp>
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/orientation.hpp>
 
 namespace penstock::inline v0_1::detail {
 
-/// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
-/// `decode`, in the lazy image that it returned.
-template <class F>
-decltype(auto) naming_codec(std::string_view codec, F&& f) {
-  try {
-    return f();
-  } catch (error& e) {
-    e.in_stage(text({"decode<", codec, ">"}));
-    throw;
-  }
-}
-
-/// Counts the damaged images that a codec's scratch has met and made do with, each of them once, however many
-/// of its parts are read.
-class damage_count {
- public:
-  /// Damaged images of which pixels were delivered, because of `recover`; the run's counters add them up.
-  std::uint64_t warnings = 0;
-
-  void next_image() noexcept { damaged_ = false; }
-  void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
-
- private:
-  bool damaged_ = false;
-};
-
 /// Begins another image, and refuses bytes that are none of the codec's.
 template <class Codec>
 void begin_image(bytes_view file, damage_count& counts) {
-  counts.next_image();
+  counts.next();
   if (file.empty())
     throw error(errc::format, {"the ", Codec::codec_name, " image is empty: it has no bytes"});
   if (!Codec::recognises(file))

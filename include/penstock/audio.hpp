@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/audio/add_noise.hpp>
+#include <penstock/audio/audio_limits.hpp>
+#include <penstock/audio/channels.hpp>
+#include <penstock/audio/crop.hpp>
+#include <penstock/audio/gain.hpp>
+#include <penstock/audio/lazy_sound.hpp>
+#include <penstock/audio/operation.hpp>
+#include <penstock/audio/pad_to.hpp>
+#include <penstock/audio/to_int16.hpp>
