@@ -162,9 +162,10 @@ struct column_value<derived_index<T>> : std::type_identity<T> {};
 template <class Column>
 [[nodiscard]] episodes episodes_of(const Column& column, std::vector<double> times = {}) {
   using value = detail::episode_value<typename detail::column_value<Column>::type>;
-  static_assert(!std::is_void_v<value>,
+  constexpr bool are_episodes = !std::is_void_v<value>;
+  static_assert(are_episodes,
                 "penstock: episodes_of needs a column of whole numbers or of texts, one for each row");
-  if constexpr (!std::is_void_v<value>) {
+  if constexpr (are_episodes) {
     detail::episode_runs<value> runs;
     detail::each_row(column, [&](const auto& one) { runs.add(detail::as_episode(one)); });
     return runs.found(std::move(times), detail::teller_of(column));
@@ -174,10 +175,12 @@ template <class Column>
 }
 template <class Column, class Times>
 [[nodiscard]] episodes episodes_of(const Column& column, const Times& times) {
-  static_assert(std::convertible_to<typename detail::column_value<Times>::type, double>,
+  constexpr bool are_numbers = std::convertible_to<typename detail::column_value<Times>::type, double>;
+  static_assert(are_numbers,
                 "penstock: episodes_of needs times that are numbers, in seconds, one for each row");
   std::vector<double> all;
-  detail::each_row(times, [&](const auto& one) { all.push_back(static_cast<double>(one)); });
+  if constexpr (are_numbers)
+    detail::each_row(times, [&](const auto& one) { all.push_back(static_cast<double>(one)); });
   return episodes_of(column, std::move(all));
 }
 

@@ -143,23 +143,19 @@ template <class Plan, class Name, class... Time>
 template <fixed_string... Names, class Rows, class... Columns>
 [[nodiscard]] auto windows(const Rows& rows, const window_options& options, const Columns&... columns) {
   using names = light_tuple<name_of<Names>...>;
-  return detail::unless_wrong<typename detail::wrong_windows<names, Rows, Columns...>::type>(
-      [&](const auto& given) {
-        const auto p = detail::as_plan(given);
-        return detail::make_windows<names>(p, detail::episodes_in(p, names()), options, columns...);
-      },
-      rows);
+  return detail::windows_unless_wrong<names, Columns...>(rows, [&](const auto& given) {
+    const auto p = detail::as_plan(given);
+    return detail::make_windows<names>(p, detail::episodes_in(p, names()), options, columns...);
+  });
 }
 /// With episodes that are known. A name, if there is one, says which column is that of episodes.
 template <fixed_string... Names, class Rows, class... Columns>
 [[nodiscard]] auto windows(const Rows& rows, const episodes& known, const window_options& options,
                            const Columns&... columns) {
   using names = light_tuple<name_of<Names>...>;
-  return detail::unless_wrong<typename detail::wrong_windows<names, Rows, Columns...>::type>(
-      [&](const auto& given) {
-        return detail::make_windows<names>(detail::as_plan(given), known, options, columns...);
-      },
-      rows);
+  return detail::windows_unless_wrong<names, Columns...>(rows, [&](const auto& given) {
+    return detail::make_windows<names>(detail::as_plan(given), known, options, columns...);
+  });
 }
 
 }  // namespace penstock::inline v0_1

@@ -323,8 +323,22 @@ consteval auto find_wrong_windows() {
       return wrong_columns<p, Names, typename Columns::name_type...>::find();
   }
 }
-template <class Names, class Rows, class... Columns>
-struct wrong_windows : std::type_identity<decltype(find_wrong_windows<Names, Rows, Columns...>())> {};
+/// What `make` makes of rows, unless they are what an earlier mistake left, or windows of them are a mistake.
+template <class Names, class... Columns, class Rows, class Make>
+[[nodiscard]] auto windows_unless_wrong(const Rows& rows, Make&& make) {
+  using wrong = decltype(find_wrong_windows<Names, Rows, Columns...>());
+  if constexpr (part_of_kind<Rows, poison_tag>) {
+    return ill_formed{};
+  } else if constexpr (is_right<wrong>) {
+    return make(rows);
+  } else {
+    if constexpr (std::same_as<typename wrong::penstock_mistake, about_element_tag>)
+      wrong::explain(arrives_here<std::remove_cvref_t<typename plan_for<Rows>::element>>{});
+    else
+      wrong::explain(0);
+    return ill_formed{};
+  }
+}
 
 }  // namespace detail
 

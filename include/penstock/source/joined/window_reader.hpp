@@ -70,10 +70,10 @@ struct window_row_node : placed_node<Reader> {
   }
 };
 
-/// A reader that shows arrays of rows one behind the other as one array.
-template <class Reader>
-concept shows_rows = requires(const Reader& r, position at, typename Reader::worker& w) {
-  { r.evaluate_rows(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
+/// A reader that shows rows of field I one behind the other as one array.
+template <class Reader, std::size_t I>
+concept shows_rows_of = requires(const Reader& r, position at, typename Reader::worker& w) {
+  { r.template evaluate_rows_of<I>(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
 };
 
 /// A column of a window: the rows of field I of a plan's records, or of the plan's elements; an array
@@ -380,11 +380,17 @@ class window_reader {
                 return true;
               },
               untimed{});
-      } else if constexpr (chain_type::depth == 0 && shows_rows<source_reader>) {
-        if (into.dense() && count - i > 1)
-          taken = opened_->reader.evaluate_rows(at, count - i, innermost(own).own, [&](const auto& rows) {
-            write_array(rows, destination<T>(into.data() + (k + i) * step, rows.shape(), into.space()));
-          });
+      } else if constexpr (chain_type::depth == 0 &&
+                           (shows_rows<source_reader> || shows_rows_of<source_reader, I>)) {
+        const auto copy = [&](const auto& rows) {
+          write_array(rows, destination<T>(into.data() + (k + i) * step, rows.shape(), into.space()));
+        };
+        if (into.dense() && count - i > 1) {
+          if constexpr (shows_rows<source_reader>)
+            taken = opened_->reader.evaluate_rows(at, count - i, innermost(own).own, copy);
+          else
+            taken = opened_->reader.template evaluate_rows_of<I>(at, count - i, innermost(own).own, copy);
+        }
       }
       if (taken == 0) {
         taken = 1;
