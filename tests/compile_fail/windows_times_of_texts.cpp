@@ -21,6 +21,7 @@ int main() {
   auto samples = penstock::windows<"episode", "x">(rows, {}, penstock::column_at<"x">{0});
 #endif
   int count = 0;
-  for (auto&& b : samples | penstock::batch(2)) count += b.size() != 0;
+  for (auto&& b : samples | penstock::batch(2, penstock::collate<"text">(penstock::ragged)))
+    count += b.size() != 0;
   return count == 0;
 }

@@ -427,6 +427,15 @@ TEST_CASE("source/windows: npy files from every storage, in one copy, with rows 
   check(ps::windows(
       ps::npy_rows<float>(ps::simulated_storage(memory, {.latency = std::chrono::microseconds(50)})), known,
       options));
+  // to slots with gaps, row by row
+  std::size_t first = 0;
+  for (auto&& b : ps::windows(ps::npy_rows<float>(pattern), known, options) | ps::batch(4, ps::pitched<64>)) {
+    const auto v = b.values();
+    for (std::size_t i = 0; i < b.size(); ++i)
+      for (std::size_t k = 0; k < 6; ++k) CHECK(v[i](1, k / 3, k % 3) == values[(first + i) * 6 + k]);
+    first += b.size();
+  }
+  CHECK(first == 23);
   // joined with others, and through a function that owns what it returns
   const auto tripled = ps::zip<"v">(ps::npy_rows<float>(pattern)) | ps::map([](const auto& r) {
                          const auto v = ps::get<"v">(r).flat();

@@ -100,9 +100,10 @@ std::string arrow_file(const penstock_test::temp_dir& dir) {
   arrow::Int64Builder episodes;
   arrow::Int32Builder indexes;
   arrow::DoubleBuilder holes;
-  const auto schema = arrow::schema({arrow::field("episode_index", arrow::int64()),
-                                     arrow::field("state", arrow::fixed_size_list(arrow::float32(), 3)),
-                                     arrow::field("index", arrow::int32()), arrow::field("hole", arrow::float64())});
+  const auto schema =
+      arrow::schema({arrow::field("episode_index", arrow::int64()),
+                     arrow::field("state", arrow::fixed_size_list(arrow::float32(), 3)),
+                     arrow::field("index", arrow::int32()), arrow::field("hole", arrow::float64())});
   const auto check = [](const arrow::Status& status) { REQUIRE(status.ok()); };
   auto file = arrow::io::FileOutputStream::Open(path).ValueOrDie();
   auto writer = arrow::ipc::MakeFileWriter(file, schema).ValueOrDie();
@@ -196,10 +197,11 @@ TEST_CASE("source/windows_of_tables: rows of Parquet, across row groups and file
                 ps::batch(8));
   CHECK_THAT(source.connect().key({0, 26}), contains("part-1.parquet:1"));
   CHECK(source.starts()->size() == 11);  // 4 row groups and 6, and the end
-  CHECK_THAT(source.describe(), contains("61 windows of 3 rows of column 'state', 4 rows of column 'index' in 5 "
-                                         "episodes"));
-  const auto index = ps::derive(rows, "episode", [](const auto& r) { return ps::get<"episode_index">(r); },
-                                dir.path().string());
+  CHECK_THAT(source.describe(),
+             contains("61 windows of 3 rows of column 'state', 4 rows of column 'index' in 5 "
+                      "episodes"));
+  const auto index = ps::derive(
+      rows, "episode", [](const auto& r) { return ps::get<"episode_index">(r); }, dir.path().string());
   check_batches(ps::windows(rows, ps::episodes_of(index), {.rate = 10}, past, chunk) |
                 ps::batch(8, ps::collate<"task">(ps::ragged)));
 }
@@ -212,12 +214,14 @@ TEST_CASE("source/windows_of_tables: rows of Arrow files, numbers in runs and on
                                   ps::field<"index", ps::arrow_value<std::int32_t>>>;
   check_batches(ps::windows<"episode_index">(ps::arrow_ipc(path) | decoded, {.rate = 10}, past, chunk) |
                 ps::batch(8));
-  check_batches(ps::windows<"episode_index">(ps::arrow_ipc(ps::file(path)) | decoded, {.rate = 10}, past, chunk) |
-                ps::batch(8) | ps::workers(2));
+  check_batches(
+      ps::windows<"episode_index">(ps::arrow_ipc(ps::file(path)) | decoded, {.rate = 10}, past, chunk) |
+      ps::batch(8) | ps::workers(2));
   // numbers are widened one by one, and nulls replaced
-  const auto wide = ps::arrow_ipc(path) | ps::decode<ps::field<"episode_index", ps::arrow_value<std::int64_t>>,
-                                                     ps::field<"index", ps::arrow_value<std::int64_t>>,
-                                                     ps::field<"hole", ps::arrow_value<double, -1.0>>>;
+  const auto wide =
+      ps::arrow_ipc(path) | ps::decode<ps::field<"episode_index", ps::arrow_value<std::int64_t>>,
+                                       ps::field<"index", ps::arrow_value<std::int64_t>>,
+                                       ps::field<"hole", ps::arrow_value<double, -1.0>>>;
   std::size_t next = 0;
   for (auto&& b : ps::windows<"episode_index">(wide, {.length = 4, .stride = 4}) | ps::batch(3))
     for (std::size_t i = 0; i < b.size(); ++i, ++next)

@@ -99,12 +99,11 @@ template <class Plan, class Name, class... Time>
 /// Windows in time of the rows of a table: `windows<"episode">(rows, {.length = 64})`, or for policies of
 /// robots, which see the past and the future, `windows<"episode">(rows, {.at = {-1, 0, 1}})`.
 ///
-///     auto robot = parquet("data/chunk-*/*.parquet") |
-///                  decode<field<"episode_index", arrow_value<std::int64_t>>,
-///                         field<"observation.state", arrow_array<float>>, field<"action", arrow_array<float>>>;
-///     auto samples = windows<"episode_index">(robot, {.rate = 30},
-///                                             column_at<"observation.state">{-0.1, 0.0},
-///                                             column_at<"action">(row_offsets::from_to(0, 15))) |
+///     auto robot = zip<"episode", "state", "action">(npy_rows<std::int64_t>("episode.npy"),
+///                                                    npy_rows<float>("state.npy"),
+///                                                    npy_rows<float>("action.npy"));
+///     auto samples = windows<"episode">(robot, {.rate = 30}, column_at<"state">{-0.1, 0.0},
+///                                       column_at<"action">(row_offsets::from_to(0, 15))) |
 ///                    shuffle(seed(7)) | batch(64);
 ///     auto plain = windows(npy_rows<float>("series.npy"), {.length = 64, .stride = 16}) | batch(256);
 ///

@@ -8,6 +8,7 @@
 #include <penstock/source/joined/plan_values.hpp>
 #include <penstock/source/joined/window_reader.hpp>
 #include <penstock/source/window_options.hpp>
+#include <penstock/source/zip.hpp>
 
 #include <concepts>
 #include <span>
@@ -122,15 +123,6 @@ template <class Element, class Name>
 using field_value = lone_value_of<std::remove_cvref_t<typename std::remove_cvref_t<
     Element>::template field_at<std::remove_cvref_t<Element>::template index_of<Name>>::type>>;
 
-/// A value of the row itself in a sample: a view of texts and vectors.
-template <class T>
-struct passed_value : std::type_identity<T> {};
-template <>
-struct passed_value<std::string> : std::type_identity<std::string_view> {};
-template <class T, class A>
-  requires(!std::same_as<T, bool>)
-struct passed_value<std::vector<T, A>> : std::type_identity<std::span<const T>> {};
-
 /// The samples of rows that are no records.
 template <class Element>
 struct bare_form {
@@ -169,8 +161,7 @@ struct record_form<Plan, record<Fields...>, Episode, Own...> {
   }();
   template <class Reader, std::size_t I, class Field>
   using value = typename std::conditional_t<
-      list_of<typename Field::name_type> == not_found,
-      passed_value<std::remove_cvref_t<typename Field::type>>,
+      list_of<typename Field::name_type> == not_found, std::type_identity<zipped<typename Field::type>>,
       std::type_identity<
           window_values<Reader, I, typename stored<std::remove_cvref_t<typename Field::type>>::type>>>::type;
 
