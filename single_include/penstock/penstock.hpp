@@ -66569,14 +66569,17 @@ class episodes {
   /// within each episode. Throws `errc::argument` if they are not, with the row, or if their number differs.
   explicit episodes(std::span<const std::uint64_t> lengths, std::vector<double> times = {});
 
+  /// How many there are.
   [[nodiscard]] std::uint64_t count() const noexcept { return tables_->starts.size() - 1; }
   /// Of all episodes.
   [[nodiscard]] std::uint64_t rows() const noexcept { return tables_->starts.back(); }
   /// Where each episode begins, and last the number of rows.
   [[nodiscard]] std::span<const std::uint64_t> starts() const noexcept { return tables_->starts; }
+  /// The rows of the longest.
   [[nodiscard]] std::uint64_t longest() const noexcept { return tables_->longest; }
   /// The time of each row; empty if times are not known.
   [[nodiscard]] std::span<const double> times() const noexcept { return tables_->times; }
+  /// Covers where they are, and the times.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
 
  private:
@@ -70658,8 +70661,7 @@ struct record_form<Plan, record<Fields...>, Episode, Own...> {
   }();
   template <class Reader, std::size_t I, class Field>
   using value = typename std::conditional_t<
-      list_of<typename Field::name_type> == not_found,
-      std::type_identity<zipped<typename Field::type>>,
+      list_of<typename Field::name_type> == not_found, std::type_identity<zipped<typename Field::type>>,
       std::type_identity<
           window_values<Reader, I, typename stored<std::remove_cvref_t<typename Field::type>>::type>>>::type;
 
@@ -70881,7 +70883,7 @@ class window_source : public opens_as_plan<window_source<Plan, Form>> {
   /// Where the episodes are.
   [[nodiscard]] const episodes& known_episodes() const noexcept { return places_->known(); }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(rows_, used.nothing() ? used : projection(), places_);
+    return reader(rows_, used, places_);  // names that are no columns match none
   }
 
  private:
@@ -70954,7 +70956,8 @@ template <class Plan, class Name, class... Time>
 /// Kind: an indexed source; it keeps every guarantee that the rows keep, so that orders, `mix` and `shard`
 /// work on windows. Windows are in the order of rows; `starts` are those of the source's shards. The key is
 /// that of the window's own row.
-/// Making it reads the columns of episodes and times once, in the thread that calls, and takes 16 bytes for
+/// Making it reads the columns of episodes and times once, in the thread that calls (behind other stages than
+/// one `decode` it evaluates whole rows for that: keep the column by `derive` then), and takes 16 bytes for
 /// each episode and 8 for each time; nothing is read to find a window: a binary search among episodes.
 /// Cost per sample: that of evaluating each row of a column, and one copy of it. Rows of `npy_rows`, and
 /// numbers of `arrow_ipc` and its like behind one `decode`, are copied in one piece where they lie one behind

@@ -458,6 +458,19 @@ TEST_CASE("source/windows: npy files from every storage, in one copy, with rows 
     CHECK(ps::get<"v">(b).shape() == ps::extents(23, 5, 2, 3));
     CHECK(std::ranges::equal(ps::get<"e">(b).flat(), numbers));
   }
+  // of columns that are not used nothing is read: not even that a file is gone
+  std::filesystem::copy_file(episode, dir / "gone.npy");
+  const auto unused =
+      ps::windows(ps::zip<"v", "gone">(ps::npy_rows<float>(pattern),
+                                       ps::npy_rows<std::int64_t>((dir / "gone.npy").string())),
+                  known, options);
+  std::filesystem::remove(dir / "gone.npy");
+  std::size_t read_rows = 0;
+  for (auto&& b : unused | ps::fields<"v", "is_pad"> | ps::batch(8)) {
+    CHECK(ps::get<"v">(b).shape() == ps::extents(b.size(), 5, 2, 3));
+    read_rows += b.size();
+  }
+  CHECK(read_rows == 23);
   // and in an index that is kept
   const auto index = ps::derive(
       ps::npy_rows<std::int64_t>(episode), "episode", [](const auto& one) { return one.flat()[0]; },

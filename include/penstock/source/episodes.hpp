@@ -27,14 +27,17 @@ class episodes {
   /// within each episode. Throws `errc::argument` if they are not, with the row, or if their number differs.
   explicit episodes(std::span<const std::uint64_t> lengths, std::vector<double> times = {});
 
+  /// How many there are.
   [[nodiscard]] std::uint64_t count() const noexcept { return tables_->starts.size() - 1; }
   /// Of all episodes.
   [[nodiscard]] std::uint64_t rows() const noexcept { return tables_->starts.back(); }
   /// Where each episode begins, and last the number of rows.
   [[nodiscard]] std::span<const std::uint64_t> starts() const noexcept { return tables_->starts; }
+  /// The rows of the longest.
   [[nodiscard]] std::uint64_t longest() const noexcept { return tables_->longest; }
   /// The time of each row; empty if times are not known.
   [[nodiscard]] std::span<const double> times() const noexcept { return tables_->times; }
+  /// Covers where they are, and the times.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
 
  private:

@@ -53,7 +53,7 @@ class window_source : public opens_as_plan<window_source<Plan, Form>> {
   /// Where the episodes are.
   [[nodiscard]] const episodes& known_episodes() const noexcept { return places_->known(); }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(rows_, used.nothing() ? used : projection(), places_);
+    return reader(rows_, used, places_);  // names that are no columns match none
   }
 
  private:
@@ -126,7 +126,8 @@ template <class Plan, class Name, class... Time>
 /// Kind: an indexed source; it keeps every guarantee that the rows keep, so that orders, `mix` and `shard`
 /// work on windows. Windows are in the order of rows; `starts` are those of the source's shards. The key is
 /// that of the window's own row.
-/// Making it reads the columns of episodes and times once, in the thread that calls, and takes 16 bytes for
+/// Making it reads the columns of episodes and times once, in the thread that calls (behind other stages than
+/// one `decode` it evaluates whole rows for that: keep the column by `derive` then), and takes 16 bytes for
 /// each episode and 8 for each time; nothing is read to find a window: a binary search among episodes.
 /// Cost per sample: that of evaluating each row of a column, and one copy of it. Rows of `npy_rows`, and
 /// numbers of `arrow_ipc` and its like behind one `decode`, are copied in one piece where they lie one behind
