@@ -69868,12 +69868,22 @@ template <class V>
   requires any_record<V>
 inline constexpr bool fits_window<V> = false;
 
+/// Whether the type of a row says its shape, and that shape.
+template <class V>
+inline constexpr bool row_shape_known = shape_class_of<V> == shape_class::fixed;
+template <class V>
+[[nodiscard]] constexpr extents known_row_shape() noexcept {
+  if constexpr (static_array_expression<V>)
+    return V::static_shape;
+  else
+    return value_rank<V> == 0 ? extents() : extents(stored<V>::elements);
+}
 template <class V>
 [[nodiscard]] extents shape_of_row(const V& value) {
-  if constexpr (requires { value.shape(); })
+  if constexpr (row_shape_known<V>)
+    return known_row_shape<V>();
+  else if constexpr (requires { value.shape(); })
     return value.shape();
-  else if constexpr (shape_class_of<V> == shape_class::fixed)
-    return value_rank<V> == 0 ? extents() : extents(stored<V>::elements);
   else
     return extents(static_cast<std::uint64_t>(value.size()));
 }
@@ -70028,15 +70038,13 @@ struct row_chain {
   using type = decltype(of(std::declval<const Plan&>(), nullptr));
 };
 
-/// Of each column that has windows a chain of its own, which evaluates nothing else.
+/// Of each column a chain of its own, which evaluates nothing else.
 template <bool Narrows, class Plan, class Names>
 struct column_chains;
 template <class Plan, class... Names>
 struct column_chains<true, Plan, light_tuple<Names...>> {
   template <class Name>
   using plan_of = decltype(narrowed_to<Name>(std::declval<const Plan&>()));
-  template <std::size_t I>
-  using plan_at = plan_of<type_at<I, light_tuple<Names...>>>;
 
   struct worker : light_tuple<typename row_chain<plan_of<Names>>::type::worker...> {
     worker() noexcept {}  // see joined_plans.hpp
@@ -70050,29 +70058,35 @@ struct column_chains<true, Plan, light_tuple<Names...>> {
   column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
       : each(make_light_tuple(row_chain<plan_of<Names>>::of(narrowed_to<Names>(p), reader)...)) {}
   template <std::size_t I>
-  [[nodiscard]] const auto& of(const typename row_chain<Plan>::type&) const noexcept {
+  [[nodiscard]] const auto& of() const noexcept {
     return at<I>(each);
   }
   template <std::size_t I>
   [[nodiscard]] static decltype(auto) field(const auto& value) noexcept {
     return get<0>(value);
   }
+  [[nodiscard]] static kept_counters kept() noexcept { return {}; }
 };
 /// Rows of which all fields are evaluated for each of them: their stages may make all at once.
 template <class Plan, class Names>
 struct column_chains<false, Plan, Names> {
+  using chain_type = typename row_chain<Plan>::type;
+
   struct worker {
-    typename row_chain<Plan>::type::worker whole;
+    typename chain_type::worker own;  // of the window's own row, whose values last as long as the window
+    typename chain_type::worker rows;
     worker() noexcept {}  // see joined_plans.hpp
     template <std::size_t I>
     [[nodiscard]] auto& of() noexcept {
-      return whole;
+      return rows;
     }
   };
+  chain_type whole;
 
-  column_chains(const Plan&, const typename Plan::source_type::reader*) noexcept {}
+  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
+      : whole(row_chain<Plan>::of(p, reader)) {}
   template <std::size_t I>
-  [[nodiscard]] const auto& of(const typename row_chain<Plan>::type& whole) const noexcept {
+  [[nodiscard]] const auto& of() const noexcept {
     return whole;
   }
   template <std::size_t I, class V>
@@ -70082,39 +70096,39 @@ struct column_chains<false, Plan, Names> {
     else
       return (value);
   }
+  [[nodiscard]] kept_counters kept() const { return kept_in(whole); }
 };
 
 /// Reads the windows of a plan's rows. `Form` says what is made of them:
 ///   names                         of the fields, empty where rows are no records
 ///   narrows                       whether each has a chain of its own
+///   count, row_value<I>           how many values a row has, and the type of each
+///   windowed<I>                   whether it has windows, or else the value of the window's own row
 ///   element<Reader>               the samples
-///   make(reader, worker, place, epoch, row)   one, of the values of its own row
+///   make(reader, worker, place, epoch, parts...)   one, of the shape or the value of each
 template <class Plan, class Form>
 class window_reader {
   using source_reader = typename Plan::source_type::reader;
-  using whole_chain = typename row_chain<Plan>::type;
   using chains = column_chains<Form::narrows, Plan, typename Form::names>;
 
   struct opened {
     source_reader reader;
-    whole_chain whole;
     chains columns;
     shared<const window_places> places;
     opened(const Plan& p, const projection& used, shared<const window_places> where)
-        : reader(connect_source_of(p, used)),
-          whole(row_chain<Plan>::of(p, &reader)),
-          columns(p, &reader),
-          places(std::move(where)) {}
+        : reader(connect_source_of(p, used)), columns(p, &reader), places(std::move(where)) {}
   };
+  template <std::size_t I>
+  static constexpr bool known =
+      Form::template windowed<I> && row_shape_known<typename Form::template row_value<I>>;
+  using numbers = std::make_index_sequence<Form::count>;
 
  public:
   static constexpr reader_traits traits = {.latency = reader_traits_of<source_reader>.latency,
                                            .takes_fetched = reader_traits_of<source_reader>.takes_fetched};
-  static constexpr std::size_t rooms = 2 * Form::names::size + 1;
   struct worker {
-    typename whole_chain::worker own;  // of the window's own row
-    typename chains::worker rows;
-    std::array<buffer, rooms> finished;  // what is asked for without a destination
+    typename chains::worker columns;
+    std::array<buffer, 2 * Form::count + 1> finished;  // what is asked for without a destination
     const fetched_sample* fetched = nullptr;
     worker() noexcept {}  // see joined_plans.hpp
   };
@@ -70129,13 +70143,14 @@ class window_reader {
 
   [[nodiscard]] const window_places& places() const noexcept { return *opened_->places; }
 
+  /// Of the window's own row only those values are evaluated that stay, or say the shape of others.
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
     const window_place at = places().at(p.index);
-    const position own{p.epoch, at.row};
-    if constexpr (traits.takes_fetched) innermost(w.own).own.fetched = w.fetched;
-    opened_->whole.evaluate(
-        {own, own}, w.own, [&](const auto& row) { sink(Form::make(*this, w, at, p.epoch, row)); }, untimed{});
+    if constexpr (Form::narrows)
+      from_column<0>(at, p.epoch, w, sink);
+    else
+      from_row(at, p.epoch, w, sink, numbers());
   }
   /// Writes a column of the window at that place.
   template <std::size_t I, class T>
@@ -70181,7 +70196,7 @@ class window_reader {
   }
   void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
   [[nodiscard]] kept_counters kept() const {
-    kept_counters all = kept_in(opened_->whole);
+    kept_counters all = opened_->columns.kept();
     return all += kept_of(opened_->reader);
   }
   [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
@@ -70193,14 +70208,61 @@ class window_reader {
   }
 
  private:
+  template <class Sink, std::size_t... Is>
+  void from_row(const window_place& at, std::uint64_t epoch, worker& w, Sink& sink,
+                std::index_sequence<Is...>) const {
+    if constexpr ((known<Is> && ...)) {
+      sink(Form::make(*this, w, at, epoch, known_row_shape<typename Form::template row_value<Is>>()...));
+    } else {
+      const position own{epoch, at.row};
+      if constexpr (traits.takes_fetched) innermost(w.columns.own).own.fetched = w.fetched;
+      opened_->columns.whole.evaluate(
+          {own, own}, w.columns.own,
+          [&](const auto& row) { sink(Form::make(*this, w, at, epoch, part<Is>(row)...)); }, untimed{});
+    }
+  }
+  template <std::size_t I, class V>
+  [[nodiscard]] static decltype(auto) part(const V& row) {
+    if constexpr (Form::template windowed<I>)
+      return shape_of_row(chains::template field<I>(row));
+    else
+      return chains::template field<I>(row);
+  }
+  /// The enclosing calls hold the values of the columns before this one.
+  template <std::size_t I, class Sink, class... Parts>
+  void from_column(const window_place& at, std::uint64_t epoch, worker& w, Sink& sink,
+                   const Parts&... parts) const {
+    if constexpr (I == Form::count) {
+      sink(Form::make(*this, w, at, epoch, parts...));
+    } else if constexpr (known<I>) {
+      from_column<I + 1>(at, epoch, w, sink, parts...,
+                         known_row_shape<typename Form::template row_value<I>>());
+    } else {
+      const position own{epoch, at.row};
+      auto& state = w.columns.template of<I>();
+      if constexpr (traits.takes_fetched) innermost(state).own.fetched = w.fetched;
+      const auto& chain = opened_->columns.template of<I>();
+      if constexpr (Form::template windowed<I>) {
+        extents shape;
+        chain.evaluate(
+            {own, own}, state, [&](const auto& row) { shape = shape_of_row(get<0>(row)); }, untimed{});
+        from_column<I + 1>(at, epoch, w, sink, parts..., shape);
+      } else {
+        chain.evaluate(
+            {own, own}, state,
+            [&](const auto& row) { from_column<I + 1>(at, epoch, w, sink, parts..., get<0>(row)); },
+            untimed{});
+      }
+    }
+  }
   [[nodiscard]] position row_of(position p) const noexcept { return {p.epoch, places().at(p.index).row}; }
 
   /// Writes `count` rows one behind the other, from row k of the window on.
   template <std::size_t I, class T>
   void write_rows(position first, std::size_t count, std::size_t k, const extents& row, worker& w,
                   const destination<T>& into) const {
-    const auto& chain = opened_->columns.template of<I>(opened_->whole);
-    auto& own = w.rows.template of<I>();
+    const auto& chain = opened_->columns.template of<I>();
+    auto& own = w.columns.template of<I>();
     using chain_type = std::remove_cvref_t<decltype(chain)>;
     if constexpr (traits.takes_fetched) innermost(own).own.fetched = w.fetched;
     const std::size_t step = to_size(row.elements());
@@ -70628,13 +70690,18 @@ template <class Element>
 struct bare_form {
   using names = light_tuple<>;
   static constexpr bool narrows = false;
+  static constexpr std::size_t count = 1;
+  template <std::size_t>
+  using row_value = Element;
+  template <std::size_t>
+  static constexpr bool windowed = true;
   template <class Reader>
   using element = window_values<Reader, 0, typename stored<Element>::type>;
 
   template <class Reader, class Worker>
   static element<Reader> make(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
-                              const Element& row) {
-    return {reader, w, at, epoch, 0, shape_of_row(row)};
+                              const extents& row) {
+    return {reader, w, at, epoch, 0, row};
   }
 };
 
@@ -70659,6 +70726,13 @@ struct record_form<Plan, record<Fields...>, Episode, Own...> {
     else
       return index_of_field<Name, basic_field<Own, int>...>();
   }();
+  static constexpr std::size_t count = sizeof...(Fields);
+  template <std::size_t I>
+  using row_value = std::remove_cvref_t<typename type_at<I, light_tuple<Fields...>>::type>;
+  template <std::size_t I>
+  static constexpr bool windowed =
+      list_of<typename type_at<I, light_tuple<Fields...>>::name_type> != not_found;
+
   template <class Reader, std::size_t I, class Field>
   using value = typename std::conditional_t<
       list_of<typename Field::name_type> == not_found, std::type_identity<zipped<typename Field::type>>,
@@ -70694,31 +70768,32 @@ struct record_form<Plan, record<Fields...>, Episode, Own...> {
   using element = typename joined_fields<typename columns<Reader, std::index_sequence_for<Fields...>>::type,
                                          mask_fields, step_fields>::type;
 
-  template <class Reader, class Worker>
+  /// `parts`: for each field, the shape of its row, or the row's value.
+  template <class Reader, class Worker, class... Parts>
   static element<Reader> make(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
-                              const record<Fields...>& row) {
+                              const Parts&... parts) {
     constexpr std::size_t lists = shared_offsets ? 1 : sizeof...(Own);
+    const std::tuple<const Parts&...> all(parts...);
     return [&]<std::size_t... Is, std::size_t... Ms, std::size_t... Ss>(
                std::index_sequence<Is...>, std::index_sequence<Ms...>, std::index_sequence<Ss...>) {
       return element<Reader>(
-          made_by{}, [&] { return column<Reader, Is>(reader, w, at, epoch, get<Is>(row)); }...,
-          [&] { return window_mask<Ms>(reader.places(), at, Ms, w.finished[sizeof...(Fields) + Ms]); }...,
+          made_by{}, [&] { return column<Reader, Is>(reader, w, at, epoch, std::get<Is>(all)); }...,
+          [&] { return window_mask<Ms>(reader.places(), at, Ms, w.finished[count + Ms]); }...,
           [&] { return static_cast<std::int64_t>(at.row - at.begin + Ss); }...);
     }(std::index_sequence_for<Fields...>{}, std::make_index_sequence<lists>{},
            std::make_index_sequence < numbers_steps ? 1 : 0 > {});
   }
 
  private:
-  template <class Reader, std::size_t I, class Worker, class V>
+  template <class Reader, std::size_t I, class Worker, class Part>
   static auto column(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
-                     const V& of_row) {
+                     const Part& part) {
     using field = type_at<I, light_tuple<Fields...>>;
     using made = value<Reader, I, field>;
-    constexpr std::size_t list = list_of<typename field::name_type>;
-    if constexpr (list == not_found)
-      return made(of_row);
+    if constexpr (windowed<I>)
+      return made(reader, w, at, epoch, list_of<typename field::name_type>, part);
     else
-      return made(reader, w, at, epoch, list, shape_of_row(of_row));
+      return made(part);
   }
 };
 

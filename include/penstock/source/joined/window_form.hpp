@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -128,13 +129,18 @@ template <class Element>
 struct bare_form {
   using names = light_tuple<>;
   static constexpr bool narrows = false;
+  static constexpr std::size_t count = 1;
+  template <std::size_t>
+  using row_value = Element;
+  template <std::size_t>
+  static constexpr bool windowed = true;
   template <class Reader>
   using element = window_values<Reader, 0, typename stored<Element>::type>;
 
   template <class Reader, class Worker>
   static element<Reader> make(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
-                              const Element& row) {
-    return {reader, w, at, epoch, 0, shape_of_row(row)};
+                              const extents& row) {
+    return {reader, w, at, epoch, 0, row};
   }
 };
 
@@ -159,6 +165,13 @@ struct record_form<Plan, record<Fields...>, Episode, Own...> {
     else
       return index_of_field<Name, basic_field<Own, int>...>();
   }();
+  static constexpr std::size_t count = sizeof...(Fields);
+  template <std::size_t I>
+  using row_value = std::remove_cvref_t<typename type_at<I, light_tuple<Fields...>>::type>;
+  template <std::size_t I>
+  static constexpr bool windowed =
+      list_of<typename type_at<I, light_tuple<Fields...>>::name_type> != not_found;
+
   template <class Reader, std::size_t I, class Field>
   using value = typename std::conditional_t<
       list_of<typename Field::name_type> == not_found, std::type_identity<zipped<typename Field::type>>,
@@ -194,31 +207,32 @@ struct record_form<Plan, record<Fields...>, Episode, Own...> {
   using element = typename joined_fields<typename columns<Reader, std::index_sequence_for<Fields...>>::type,
                                          mask_fields, step_fields>::type;
 
-  template <class Reader, class Worker>
+  /// `parts`: for each field, the shape of its row, or the row's value.
+  template <class Reader, class Worker, class... Parts>
   static element<Reader> make(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
-                              const record<Fields...>& row) {
+                              const Parts&... parts) {
     constexpr std::size_t lists = shared_offsets ? 1 : sizeof...(Own);
+    const std::tuple<const Parts&...> all(parts...);
     return [&]<std::size_t... Is, std::size_t... Ms, std::size_t... Ss>(
                std::index_sequence<Is...>, std::index_sequence<Ms...>, std::index_sequence<Ss...>) {
       return element<Reader>(
-          made_by{}, [&] { return column<Reader, Is>(reader, w, at, epoch, get<Is>(row)); }...,
-          [&] { return window_mask<Ms>(reader.places(), at, Ms, w.finished[sizeof...(Fields) + Ms]); }...,
+          made_by{}, [&] { return column<Reader, Is>(reader, w, at, epoch, std::get<Is>(all)); }...,
+          [&] { return window_mask<Ms>(reader.places(), at, Ms, w.finished[count + Ms]); }...,
           [&] { return static_cast<std::int64_t>(at.row - at.begin + Ss); }...);
     }(std::index_sequence_for<Fields...>{}, std::make_index_sequence<lists>{},
            std::make_index_sequence < numbers_steps ? 1 : 0 > {});
   }
 
  private:
-  template <class Reader, std::size_t I, class Worker, class V>
+  template <class Reader, std::size_t I, class Worker, class Part>
   static auto column(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
-                     const V& of_row) {
+                     const Part& part) {
     using field = type_at<I, light_tuple<Fields...>>;
     using made = value<Reader, I, field>;
-    constexpr std::size_t list = list_of<typename field::name_type>;
-    if constexpr (list == not_found)
-      return made(of_row);
+    if constexpr (windowed<I>)
+      return made(reader, w, at, epoch, list_of<typename field::name_type>, part);
     else
-      return made(reader, w, at, epoch, list, shape_of_row(of_row));
+      return made(part);
   }
 };
 
