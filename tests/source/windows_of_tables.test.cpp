@@ -99,11 +99,11 @@ std::string arrow_file(const penstock_test::temp_dir& dir) {
   arrow::FixedSizeListBuilder states(arrow::default_memory_pool(), state, 3);
   arrow::Int64Builder episodes;
   arrow::Int32Builder indexes;
-  arrow::DoubleBuilder holes;
+  arrow::Int64Builder holes;
   const auto schema =
       arrow::schema({arrow::field("episode_index", arrow::int64()),
                      arrow::field("state", arrow::fixed_size_list(arrow::float32(), 3)),
-                     arrow::field("index", arrow::int32()), arrow::field("hole", arrow::float64())});
+                     arrow::field("index", arrow::int32()), arrow::field("hole", arrow::int64())});
   const auto check = [](const arrow::Status& status) { REQUIRE(status.ok()); };
   auto file = arrow::io::FileOutputStream::Open(path).ValueOrDie();
   auto writer = arrow::ipc::MakeFileWriter(file, schema).ValueOrDie();
@@ -114,7 +114,7 @@ std::string arrow_file(const penstock_test::temp_dir& dir) {
       check(states.Append());
       check(state->AppendValues(rows[i].state));
       check(indexes.Append(static_cast<std::int32_t>(i)));
-      check(i % 4 == 1 ? holes.AppendNull() : holes.Append(static_cast<double>(i)));
+      check(i % 4 == 1 ? holes.AppendNull() : holes.Append(static_cast<std::int64_t>(i)));
     }
     const auto made = [](auto& builder) { return builder.Finish().ValueOrDie(); };
     const auto a = made(episodes), b = made(states), c = made(indexes), d = made(holes);
@@ -221,18 +221,18 @@ TEST_CASE("source/windows_of_tables: rows of Arrow files, numbers in runs and on
   const auto wide =
       ps::arrow_ipc(path) | ps::decode<ps::field<"episode_index", ps::arrow_value<std::int64_t>>,
                                        ps::field<"index", ps::arrow_value<std::int64_t>>,
-                                       ps::field<"hole", ps::arrow_value<double, -1.0>>>;
+                                       ps::field<"hole", ps::arrow_value<std::int64_t, -1>>>;
   std::size_t next = 0;
   for (auto&& b : ps::windows<"episode_index">(wide, {.length = 4, .stride = 4}) | ps::batch(3))
     for (std::size_t i = 0; i < b.size(); ++i, ++next)
       for (std::size_t k = 0; k < 4; ++k) {
         const std::int64_t index = ps::get<"index">(b)(i, k);
         CHECK(index == ps::get<"index">(b)(i, 0) + static_cast<std::int64_t>(k));
-        CHECK(ps::get<"hole">(b)(i, k) == (index % 4 == 1 ? -1 : static_cast<double>(index)));
+        CHECK(ps::get<"hole">(b)(i, k) == (index % 4 == 1 ? -1 : index));
       }
   CHECK(next == 2 + 7 + 1 + 4);
   // a null without a value is an error that names its row
-  const auto strict = ps::arrow_ipc(path) | ps::decode<ps::field<"hole", ps::arrow_value<double>>>;
+  const auto strict = ps::arrow_ipc(path) | ps::decode<ps::field<"hole", ps::arrow_value<std::int64_t>>>;
   const auto thrown = codec_test::caught([&] {
     for (auto&& b : ps::windows(strict, {.at = {0, 1}}) | ps::batch(1) | ps::workers(0)) static_cast<void>(b);
   });
