@@ -61,6 +61,7 @@ PROGRAMS = (
     ("bench_sequences_buckets", ("42a", "42b", "42c", "42d")),
     ("bench_sequences_tokenise", ("44a", "44b", "44c", "44d")),
     ("bench_audio", tuple(f"48{letter}" for letter in "abcdefgh")),
+    ("bench_windows", ("46a", "46b")),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
     ("bench_gpu_images", ("gpu4", "gpu5")),
 )

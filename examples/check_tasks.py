@@ -96,6 +96,27 @@ def fine_tuning(program, place, _):
     check(said == "2 samples, 17 tokens of 24 with padding\n", "fine-tuning on JSON lines", said)
 
 
+def npy(shape, kind, values):
+    order = "<" if sys.byteorder == "little" else ">"
+    head = f"{{'descr': '{order}{kind[0]}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + array.array(kind[1], values).tobytes()
+
+
+def time_series(program, place, _):
+    lengths = (20, 5, 31)
+    rows = sum(lengths)
+    episodes = [e for e, length in enumerate(lengths) for _ in range(length)]
+    (place / "episode.npy").write_bytes(npy((rows,), ("i8", "q"), episodes))
+    (place / "state.npy").write_bytes(npy((rows, 2), ("f4", "f"), range(2 * rows)))
+    (place / "action.npy").write_bytes(npy((rows, 3), ("f4", "f"), range(3 * rows)))
+    said = run(program, place)
+    whole = sum(len(range(0, length - 11, 4)) for length in lengths)
+    padded = sum(max(0, step + 16 - length) for length in lengths for step in range(length))
+    check(said == f"{whole} windows of 12 rows\n{rows} steps, {padded} actions behind the end of an episode\n",
+          "time series", said)
+
+
 def parquet_tables(program, place, _):
     (place / "table").mkdir()
     write = ("import sys, pyarrow as pa, pyarrow.parquet as pq\n"

@@ -17,6 +17,7 @@ set(arrow_tests
     source/parquet_writer
     source/splits
     source/table_types
+    source/windows_of_tables
     storage/arrow_files
     integration/arrow_exchange)
 if(TARGET penstock::s3)

@@ -55,7 +55,9 @@ MEMBERS = {
                        ("bad_sample_counts", "observe/counters", "bad_sample_counts"),
                        ("verdict", "observe/verdict", "verdict"), ("progress", "observe/progress", "progress"),
                        ("timeline", "observe/timeline", "timeline")),
-    "Worlds and datasets": (("world", "order/world", "world"), ("manifest", "source/manifest", "manifest")),
+    "Worlds and datasets": (("world", "order/world", "world"), ("manifest", "source/manifest", "manifest"),
+                            ("episodes", "source/episodes", "episodes"),
+                            ("row_offsets", "source/window_options", "row_offsets")),
 }
 # Members that the engine alone uses.
 UNLISTED = {"batch_handle": {"batch_handle", "forget"}, "timeline": {"stage_name", "session", "connect", "apply"},

@@ -126,6 +126,9 @@ const bool has_files = [] {
 
   for (const auto& name : penstock::expand_braces("features-{00..07}.npy"))
     write_file(name, npy<float>(penstock::extents(3, 2)));
+  write_file("episode.npy", npy<std::int64_t>(penstock::extents(100)));
+  for (const char* name : {"state.npy", "action.npy", "series.npy"})
+    write_file(name, npy<float>(penstock::extents(100, 2)));
   for (const auto& name : penstock::expand_braces("images-{00..07}.raw"))
     write_file(name, std::string(std::size_t{2} * 224 * 224 * 3, '\0'));
   const std::string pictures = npy<std::uint8_t>(penstock::extents(2, 28, 28));

@@ -12,6 +12,7 @@
 #include <penstock/source/derived_index.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/energon_index.hpp>
+#include <penstock/source/episodes.hpp>
 #include <penstock/source/ffcv.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
@@ -39,4 +40,6 @@
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>
 #include <penstock/source/where.hpp>
+#include <penstock/source/window_options.hpp>
+#include <penstock/source/windows.hpp>
 #include <penstock/source/zip.hpp>

@@ -41322,6 +41322,8 @@ class coming_samples {
 ///   key(session, place)
 ///   ranges(session, object, place, sink)
 ///   bytes_per_sample()
+///   open_rows(session, place, count, worker)   optional: the samples there as one array, where they lie one behind
+///                                  the other
 ///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
 ///   end_reads()                    optional: ends reads of its own
 ///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
@@ -41373,6 +41375,29 @@ class record_reader {
       kept_.add_context(e, session_, w.place, w);
       throw;
     }
+  }
+
+  /// Calls `sink` with an array of the samples from `first` on, at most `count`, which lie one behind the
+  /// other in their file. Returns how many there are.
+  template <class Sink>
+  std::uint64_t evaluate_rows(position first, std::uint64_t count, worker& w, Sink&& sink) const
+    requires requires(const Opened& kept, session_type& session) {
+      kept.open_rows(session, w.place, count, w);
+    }
+  {
+    w.place = files_->locate(first.index);
+    const std::uint64_t shown =
+        std::min(count, files_->shards.shards()[w.place.shard].samples - w.place.sample);
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open_rows(session_, w.place, shown, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+    return shown;
   }
 
   /// Finds the samples that come next, up to 64, and prefetches what says where they are, unless they lie one
@@ -59417,6 +59442,12 @@ class recent_bindings {
   std::array<entry, kept> entries_;
 };
 
+/// A reader that shows samples one behind the other as one array.
+template <class Reader>
+concept shows_rows = requires(const Reader& r, position at, typename Reader::worker& w) {
+  { r.evaluate_rows(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
+};
+
 /// An opened plan (source, orders and value stages) that delivers its samples by position. All threads share
 /// it; each has a `worker`.
 template <class Plan>
@@ -59481,6 +59512,25 @@ class plan_reader {
             inside = true;
           },
           untimed{});
+    } catch (error& e) {
+      if (inside) e.in_part(o.name);
+      throw;
+    }
+  }
+  /// The samples from `first` on as one array, as its source shows them; see `record_reader`.
+  template <class Sink>
+    requires(shows_rows<source_reader> && chain_type::depth == 0 && orders_in<orders_type>::none)
+  std::uint64_t evaluate_rows(position first, std::uint64_t count, worker& w, Sink&& sink) const {
+    const opened& o = *opened_;
+    bool inside = true;
+    try {
+      auto& own = innermost(w.chain).own;
+      if constexpr (traits.takes_fetched) own.fetched = w.fetched;
+      return o.reader.evaluate_rows(first, count, own, [&](const auto& rows) {
+        inside = false;
+        sink(rows);
+        inside = true;
+      });
     } catch (error& e) {
       if (inside) e.in_part(o.name);
       throw;
@@ -64528,6 +64578,8 @@ template <class T, class Format>
 
 /// The files of an array that is cut along its first dimension, and where their rows begin.
 struct row_files : known_files {
+  static constexpr bool rows_adjoin = true;
+
   extents row;
   std::uint64_t row_bytes = 0;
   std::vector<stored_rows> rows;  // by shard
@@ -64579,6 +64631,7 @@ struct row_shape<> {
 ///   number(place, document)   of a row in its file, for keys; `document` remembers what was found last
 ///   offset(place, number)     where it begins
 ///   swapped(shard)            whether the byte order is not this machine's
+///   rows_adjoin               optional: true if the rows of a file lie one behind the other
 template <class Files, class T, class Shape, class Session>
 class array_rows {
  public:
@@ -64598,6 +64651,19 @@ class array_rows {
     w.offset = files_->offset(at, files_->number(at, w.document));
     return element(Shape::of(files_->row), session, files_->object(at.shard), w.offset, w,
                    files_->swapped(at.shard));
+  }
+  /// `count` rows as one array.
+  [[nodiscard]] stored_array<T, given_shape, Session> open_rows(Session& session, const manifest::place& at,
+                                                                std::uint64_t count, worker& w) const
+    requires(Files::rows_adjoin)
+  {
+    w.offset = files_->offset(at, files_->number(at, w.document));
+    return {given_shape{files_->row.prepend(count)},
+            session,
+            files_->object(at.shard),
+            w.offset,
+            w,
+            files_->swapped(at.shard)};
   }
   [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
   void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
@@ -67548,6 +67614,285 @@ inline constexpr foreign_index_policy energon_index{detail::energon_file};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/joined/plan_values.hpp
+
+/// Reading one column of a plan's rows, from the first to the last.
+namespace penstock::inline v0_1::detail {
+
+/// A `decode` of members by their names, which can be had for one of them alone.
+template <class Stage, class Name>
+concept narrows_to = requires(const Stage& stage) { stage.template only<Name>(); };
+
+template <class Name, class Plan>
+inline constexpr bool narrows = false;
+template <class Name, class Source, narrows_to<Name> Stage>
+  requires open_sample<typename Source::element>
+inline constexpr bool narrows<Name, plan<Source, Stage>> = true;
+
+/// The plan with one field only, where it does nothing but decode members of open samples; otherwise the
+/// plan.
+template <class Name, class Plan>
+[[nodiscard]] auto narrowed_to(const Plan& p) {
+  if constexpr (narrows<Name, Plan>) {
+    const auto stage = at<0>(p.stages()).template only<Name>();
+    return make_plan(p.source(), make_light_tuple(stage));
+  } else {
+    return p;
+  }
+}
+
+/// The value of a column that holds one per row: itself, or that of an array of one element.
+template <class V>
+[[nodiscard]] decltype(auto) lone_value(const V& value) {
+  if constexpr (array_expression<V>) {
+    if (const extents shape = value.shape(); shape.elements() != 1)
+      throw error(errc::shape, {"a column with one value per row is needed, and a row of this one has shape ",
+                                to_string(shape)});
+    return typename V::value_type(*value.finish().data());
+  } else {
+    return (value);
+  }
+}
+template <class V>
+using lone_value_of = std::remove_cvref_t<decltype(lone_value(std::declval<const V&>()))>;
+
+/// Calls f(value) for each row of a plan of rows, in the thread that calls. `used`: the fields that f uses.
+template <class Plan, class F>
+void each_value(const Plan& p, const projection& used, F&& f) {
+  const plan_reader<Plan> reader(p, used, p.source().describe());
+  typename plan_reader<Plan>::worker worker{};
+  for (std::uint64_t row = 0; row < p.source().size(); ++row)
+    reader.evaluate({0, row}, worker, [&](const auto& value) { f(value); });
+}
+/// Says of an error in which file it is, and at which key.
+template <class Plan>
+void tell_row(const Plan& p, std::uint64_t row, error& e) {
+  const auto reader = connect_source(p.source(), projection::none());
+  if (const std::string file = url_of(reader, {0, row}); !file.empty()) e.in_file(file);
+  e.for_key(key_of(reader, {0, row}));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/episodes.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where the episodes of a table are: each is some rows one behind the other. `windows` needs it.
+///
+/// A value; copies share their tables, of 8 bytes per episode, and 8 per row if times are known. Threads: any
+/// number at once.
+class episodes {
+ public:
+  /// Of these lengths, in rows, one behind the other. With `times`, one for each row, in seconds: ascending
+  /// within each episode. Throws `errc::argument` if they are not, with the row, or if their number differs.
+  explicit episodes(std::span<const std::uint64_t> lengths, std::vector<double> times = {});
+
+  /// How many there are.
+  [[nodiscard]] std::uint64_t count() const noexcept { return tables_->starts.size() - 1; }
+  /// Of all episodes.
+  [[nodiscard]] std::uint64_t rows() const noexcept { return tables_->starts.back(); }
+  /// Where each episode begins, and last the number of rows.
+  [[nodiscard]] std::span<const std::uint64_t> starts() const noexcept { return tables_->starts; }
+  /// The rows of the longest.
+  [[nodiscard]] std::uint64_t longest() const noexcept { return tables_->longest; }
+  /// The time of each row; empty if times are not known.
+  [[nodiscard]] std::span<const double> times() const noexcept { return tables_->times; }
+  /// Covers where they are, and the times.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+
+ private:
+  struct tables {
+    std::vector<std::uint64_t> starts;
+    std::vector<double> times;
+    std::uint64_t longest = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+namespace detail {
+
+/// Says of an error in which row of a table it is.
+struct row_teller {
+  const void* table = nullptr;
+  void (*tell)(const void* table, std::uint64_t row, error& e) = nullptr;
+};
+
+/// Runs of rows of one episode.
+template <class Value>
+class episode_runs {
+ public:
+  template <class V>
+  void add(const V& value) {
+    if (starts_.empty() || !(values_.back() == value)) {
+      values_.emplace_back(value);
+      starts_.push_back(rows_);
+    }
+    ++rows_;
+  }
+  /// Throws `errc::format` if an episode has several runs.
+  [[nodiscard]] episodes found(std::vector<double> times, row_teller where) {
+    std::vector<std::size_t> order(values_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, [this](std::size_t a, std::size_t b) {
+      return values_[a] < values_[b] || (values_[a] == values_[b] && a < b);
+    });
+    std::size_t again = 0, before = 0;  // the first run of rows whose episode had ended
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (!(values_[order[i - 1]] == values_[order[i]]) || (again != 0 && again < order[i])) continue;
+      before = order[i - 1];
+      again = order[i];
+    }
+    if (again != 0) {
+      error e(errc::format,
+              {"the rows of episode ", values_[again], " do not lie one behind the other: it has row ",
+               starts_[again], " after it ended with row ", starts_[before + 1] - 1,
+               "; sort the table by its episodes"});
+      if (where.tell != nullptr) where.tell(where.table, starts_[again], e);
+      throw std::move(e).in_stage("windows");
+    }
+    std::vector<std::uint64_t> lengths;
+    for (std::size_t i = 0; i < starts_.size(); ++i)
+      lengths.push_back((i + 1 < starts_.size() ? starts_[i + 1] : rows_) - starts_[i]);
+    return episodes(lengths, std::move(times));
+  }
+
+ private:
+  std::vector<Value> values_;
+  std::vector<std::uint64_t> starts_;
+  std::uint64_t rows_ = 0;
+};
+
+/// In what the values of a column of episodes are kept; `void` if they are neither whole numbers nor texts.
+template <class V>
+using episode_value = std::conditional_t<
+    std::convertible_to<const V&, std::string_view>, std::string,
+    std::conditional_t<!std::integral<V> || std::same_as<V, bool>, void,
+                       std::conditional_t<std::unsigned_integral<V>, std::uint64_t, std::int64_t>>>;
+
+/// A value of such a column: a number of 64 bits, or a view of a text.
+template <class V>
+[[nodiscard]] constexpr auto as_episode(const V& value) noexcept {
+  if constexpr (std::convertible_to<const V&, std::string_view>)
+    return std::string_view(value);
+  else
+    return static_cast<episode_value<V>>(value);
+}
+
+template <class T>
+inline constexpr bool is_derived_index = false;
+template <class T>
+inline constexpr bool is_derived_index<derived_index<T>> = true;
+
+/// Calls f(value) for each row of a column: a derived index, or a source or a plan of values.
+template <class Column, class F>
+void each_row(const Column& column, F&& f) {
+  if constexpr (is_derived_index<Column>) {
+    for (std::uint64_t i = 0; i < column.size(); ++i) f(column[i]);
+  } else {
+    each_value(as_plan(column), {}, [&](const auto& value) { f(lone_value(value)); });
+  }
+}
+template <class Column>
+[[nodiscard]] row_teller teller_of(const Column& column) {
+  if constexpr (is_derived_index<Column>)
+    return {};
+  else
+    return {&column, [](const void* one, std::uint64_t row, error& e) {
+              tell_row(as_plan(*static_cast<const Column*>(one)), row, e);
+            }};
+}
+template <class Column>
+struct column_value
+    : std::type_identity<lone_value_of<std::remove_cvref_t<typename plan_for<Column>::element>>> {};
+template <class T>
+struct column_value<derived_index<T>> : std::type_identity<T> {};
+
+}  // namespace detail
+
+/// The episodes of a table, from the column that says to which episode each row belongs.
+///
+///     const auto known = episodes_of(npy_rows<std::int64_t>("episode.npy"));
+///     auto samples = windows(npy_rows<float>("state.npy"), known, {.at = {-1, 0, 1}}) | shuffle | batch(64);
+///
+/// In: a source, or a plan of one, whose samples are whole numbers or texts, or an index that `derive` made
+/// of such: it is kept in a file, so that nothing is read again. Rows of one episode lie one behind the
+/// other. As a second argument the rows' times in seconds, likewise, or a `std::vector<double>`.
+/// Cost: one pass over the column, in the thread that calls; 8 bytes for each episode, and for each time.
+/// Throws `errc::format` if rows of an episode do not lie one behind the other, with file, key and row where
+/// the column is that of a source; `errc::argument` for times that descend within an episode, with the row,
+/// or whose number differs; and what reading throws.
+template <class Column>
+[[nodiscard]] episodes episodes_of(const Column& column, std::vector<double> times = {}) {
+  using value = detail::episode_value<typename detail::column_value<Column>::type>;
+  constexpr bool are_episodes = !std::is_void_v<value>;
+  static_assert(are_episodes,
+                "penstock: episodes_of needs a column of whole numbers or of texts, one for each row");
+  if constexpr (are_episodes) {
+    detail::episode_runs<value> runs;
+    detail::each_row(column, [&](const auto& one) { runs.add(detail::as_episode(one)); });
+    return runs.found(std::move(times), detail::teller_of(column));
+  } else {
+    return episodes(std::span<const std::uint64_t>());
+  }
+}
+template <class Column, class Times>
+[[nodiscard]] episodes episodes_of(const Column& column, const Times& times) {
+  constexpr bool are_numbers = std::convertible_to<typename detail::column_value<Times>::type, double>;
+  static_assert(are_numbers,
+                "penstock: episodes_of needs times that are numbers, in seconds, one for each row");
+  std::vector<double> all;
+  if constexpr (are_numbers)
+    detail::each_row(times, [&](const auto& one) { all.push_back(static_cast<double>(one)); });
+  return episodes_of(column, std::move(all));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/episodes.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE episodes::episodes(std::span<const std::uint64_t> lengths, std::vector<double> times) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
+  tables made;
+  made.starts.reserve(lengths.size() + 1);
+  made.starts.push_back(0);
+  class fingerprint h;
+  h.add("episodes");
+  for (const std::uint64_t length : lengths) {
+    const std::uint64_t first = made.starts.back();
+    if (length > maximum - first)
+      throw error(errc::argument, "the episodes have more than 2^62 rows").in_stage("windows");
+    made.starts.push_back(first + length);
+    made.longest = std::max(made.longest, length);
+    h.add(length);
+  }
+  if (!times.empty() && times.size() != made.starts.back())
+    throw error(errc::argument, {"there are ", times.size(), " times for ", made.starts.back(),
+                                 " rows; give one for each row"})
+        .in_stage("windows");
+  for (std::size_t e = 0; !times.empty() && e < lengths.size(); ++e) {
+    for (std::uint64_t row = made.starts[e]; row < made.starts[e + 1]; ++row) {
+      const double time = times[detail::to_size(row)];
+      const bool first = row == made.starts[e];
+      if (std::isfinite(time) && (first || time > times[detail::to_size(row - 1)])) continue;
+      throw error(errc::argument,
+                  {"row ", row, " has the time ", detail::number_text(time),
+                   first ? std::string() : " after " + detail::number_text(times[detail::to_size(row - 1)]),
+                   "; the times of an episode must ascend"})
+          .in_stage("windows");
+    }
+  }
+  for (const double time : times) h.add(std::bit_cast<std::uint64_t>(time));
+  made.times = std::move(times);
+  made.fingerprint = h.value();
+  tables_.reset(new const tables(std::move(made)));
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/from.hpp
 
 namespace penstock::inline v0_1 {
@@ -70309,6 +70654,786 @@ template <unpacker... Unpack>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/window_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which rows a window has, relative to its own: `{-1, 0, 1}` in rows, `{-0.1, 0.0, 0.1}` in seconds. Whole
+/// numbers are rows; if one has a decimal point, all are seconds, as in LeRobot's `delta_timestamps`.
+///
+///     const row_offsets past_and_future{-1, 0, 1};
+///     const row_offsets chunk = row_offsets::from_to(0, 15);  // 16 rows
+///     const row_offsets seconds{-0.1, 0, 0.1};
+class row_offsets {
+ public:
+  /// None.
+  row_offsets() = default;
+  template <class... Numbers>
+    requires(sizeof...(Numbers) != 0 && (std::is_arithmetic_v<Numbers> && ...))
+  row_offsets(Numbers... offsets) {  // NOLINT(google-explicit-constructor): so that {-1, 0, 1} will do
+    if constexpr ((std::integral<Numbers> && ...))
+      rows_ = {static_cast<std::int64_t>(offsets)...};
+    else
+      seconds_ = {static_cast<double>(offsets)...};
+  }
+  row_offsets(std::vector<std::int64_t> rows) : rows_(std::move(rows)) {}     // NOLINT: as above
+  row_offsets(std::vector<double> seconds) : seconds_(std::move(seconds)) {}  // NOLINT: as above
+  /// The rows from `first` to `last`, both included; none if `last` is before `first`.
+  [[nodiscard]] static row_offsets from_to(std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t at = first; at <= last; ++at) rows.push_back(at);
+    return rows;
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return rows_.empty() && seconds_.empty(); }
+  /// The offsets, unless they are in seconds.
+  [[nodiscard]] const std::vector<std::int64_t>& rows() const noexcept { return rows_; }
+  /// The offsets, if they are in seconds.
+  [[nodiscard]] const std::vector<double>& seconds() const noexcept { return seconds_; }
+
+ private:
+  std::vector<std::int64_t> rows_;
+  std::vector<double> seconds_;
+};
+
+/// The offsets of one column of `windows`: `column_at<"action">{0, 1, 2}`.
+template <fixed_string Name>
+struct column_at : row_offsets {
+  using name_type = name_of<Name>;
+  using row_offsets::row_offsets;
+  column_at(row_offsets offsets) : row_offsets(std::move(offsets)) {}  // NOLINT: as row_offsets
+};
+
+/// Options of `windows`.
+struct window_options {
+  /// Windows of this many rows, one behind the other, which lie entirely in an episode; or else 0.
+  std::uint64_t length = 0;
+  /// The distance in rows from one window to the next.
+  std::uint64_t stride = 1;
+  /// The rows of a window relative to its own, which may lie outside of the episode: then the episode's first
+  /// or last row stands there, and the mask says so.
+  row_offsets at = {};
+  /// With `at`: whether there are windows that reach beyond their episode. Otherwise they are left out.
+  bool pad = true;
+  /// Rows per second, for offsets in seconds.
+  double rate = 0;
+  /// How far, in seconds, a row may be from the time that is asked for.
+  double tolerance = 1e-4;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/joined/window_places.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The place of a window: its row, and the rows of its episode.
+struct window_place {
+  std::uint64_t episode = 0;
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t row = 0;
+};
+/// A row of a window; `pad`: the episode's first or last row stands for one that it does not have.
+struct window_row {
+  std::uint64_t row = 0;
+  bool pad = false;
+};
+
+/// The offsets of a column, and its name in errors; empty for those that all columns have.
+struct column_offsets {
+  std::string_view column;
+  row_offsets offsets;
+};
+
+/// Where windows are, and which rows each has: arithmetic, and a binary search among episodes. `lerobot`'s
+/// frames are found by it as `windows` finds rows.
+class window_places {
+ public:
+  /// `lists`: the offsets of each column that has its own; empty if `options` says them for all. Throws
+  /// `errc::argument`.
+  window_places(episodes known, const window_options& options, std::span<const column_offsets> lists);
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return firsts_.back(); }
+  [[nodiscard]] const episodes& known() const noexcept { return known_; }
+  /// The place of window i, which must be below `size()`.
+  [[nodiscard]] window_place at(std::uint64_t i) const noexcept {
+    const auto next = std::upper_bound(firsts_.begin() + 1, firsts_.end() - 1, i);
+    const auto episode = static_cast<std::size_t>(next - firsts_.begin() - 1);
+    const std::span<const std::uint64_t> starts = known_.starts();
+    return {episode, starts[episode], starts[episode + 1],
+            starts[episode] + first_step_ + (i - firsts_[episode]) * stride_};
+  }
+  /// How many rows a list of offsets has.
+  [[nodiscard]] std::size_t length(std::size_t list) const noexcept {
+    return std::max(lists_[list].rows.size(), lists_[list].seconds.size());
+  }
+  [[nodiscard]] std::size_t lists() const noexcept { return lists_.size(); }
+  /// Row k of a list, at that place. Throws `errc::missing` if there is no row at that time.
+  [[nodiscard]] window_row row(const window_place& at, std::size_t list, std::size_t k) const {
+    const offsets& all = lists_[list];
+    if (all.rows.empty()) [[unlikely]]
+      return row_in_time(at, all, k);
+    const std::uint64_t row = at.row + static_cast<std::uint64_t>(all.rows[k]);  // wraps
+    if (all.rows[k] < 0 && row - at.begin >= at.row - at.begin) [[unlikely]]
+      return {at.begin, true};
+    if (all.rows[k] >= 0 && row >= at.end) [[unlikely]]
+      return {at.end - 1, true};
+    return {row, false};
+  }
+  /// Where windows begin whose rows are in the shards that begin there.
+  [[nodiscard]] std::vector<std::uint64_t> starts_among(std::span<const std::uint64_t> shards) const;
+  /// Covers which rows each window has.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+  /// "42 windows of 16 rows in 3 episodes".
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct offsets {
+    std::string column;
+    std::vector<std::int64_t> rows;
+    std::vector<double> seconds;
+  };
+
+  [[nodiscard]] window_row row_in_time(const window_place& at, const offsets& all, std::size_t k) const;
+  void add_list(std::string_view column, const row_offsets& given, const window_options& options);
+
+  episodes known_;
+  std::vector<offsets> lists_;
+  std::vector<std::uint64_t> firsts_;  // the first window of each episode, and the number of windows
+  std::uint64_t stride_ = 1;
+  std::uint64_t first_step_ = 0;  // the first row of an episode that has a window
+  double tolerance_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/joined/window_places.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void window_places::add_list(std::string_view column, const row_offsets& given,
+                                             const window_options& options) {
+  const std::string name = column.empty() ? std::string("`.at`") : text({"column '", column, "'"});
+  constexpr std::int64_t maximum = std::int64_t{1} << 62;
+  offsets made{name, given.rows(), {}};
+  for (const std::int64_t row : made.rows)
+    if (row < -maximum || row > maximum)
+      throw error(errc::argument, {"windows: the offset ", row, " of ", name, " is beyond 2^62 rows"});
+  if (!given.seconds().empty()) {
+    for (const double at : given.seconds()) {
+      if (!std::isfinite(at))
+        throw error(errc::argument, {"windows: the offset ", number_text(at), " of ", name, " is no time"});
+      if (options.rate == 0) continue;
+      const double exact = at * options.rate, nearest = std::nearbyint(exact);
+      if (std::fabs(nearest) > 0x1p62)
+        throw error(errc::argument,
+                    {"windows: the offset ", number_text(at), " s of ", name, " is beyond 2^62 rows"});
+      if (std::fabs(exact - nearest) / options.rate > options.tolerance)
+        throw error(
+            errc::argument,
+            {"windows: the offset ", number_text(at), " s of ", name, " lies between rows: at ",
+             number_text(options.rate), " rows per second the nearest is at ",
+             number_text(nearest / options.rate), " s; write a multiple of ", number_text(1 / options.rate),
+             " s, or a larger .tolerance than ", number_text(options.tolerance)});
+      made.rows.push_back(static_cast<std::int64_t>(nearest));
+    }
+    if (options.rate == 0) {
+      if (known_.times().empty() && known_.rows() != 0)
+        throw error(
+            errc::argument,
+            {"windows: the offsets of ", name,
+             " are in seconds, and the times of rows are not known; write `.rate`, in rows per second, "
+             "or name the column of times, windows<\"episode\", \"timestamp\">(...)"});
+      made.seconds = given.seconds();
+    }
+  }
+  if (made.rows.empty() && made.seconds.empty())
+    throw error(errc::argument, {"windows: ", name, " names no rows; write {-1, 0, 1} or the like"});
+  lists_.push_back(std::move(made));
+}
+
+PENSTOCK_INLINE window_places::window_places(episodes known, const window_options& options,
+                                             std::span<const column_offsets> lists)
+    : known_(std::move(known)), stride_(options.stride), tolerance_(options.tolerance) {
+  if (options.stride == 0)
+    throw error(errc::argument, "windows: `.stride` is 0; write 1 for a window at each row");
+  if (!std::isfinite(options.rate) || options.rate < 0)
+    throw error(errc::argument, {"windows: `.rate` is ", number_text(options.rate),
+                                 "; write how many rows there are per second, or leave it out"});
+  if (!(options.tolerance >= 0))
+    throw error(errc::argument, {"windows: `.tolerance` is ", number_text(options.tolerance),
+                                 "; write seconds, such as 1e-4"});
+  if (!lists.empty()) {
+    if (options.length != 0 || !options.at.empty())
+      throw error(
+          errc::argument,
+          "windows: `.length` and `.at` are for all columns, and some have offsets of their own; write "
+          "column_at<...> for each, or `.at` alone");
+    for (const column_offsets& one : lists) add_list(one.column, one.offsets, options);
+  } else if (options.length != 0) {
+    if (!options.at.empty())
+      throw error(errc::argument, "windows: `.length` and `.at` both say which rows a window has; write one");
+    if (options.length > known_.longest())
+      throw error(errc::argument, {"windows: no episode has ", options.length, " rows; the longest of ",
+                                   known_.count(), " has ", known_.longest()});
+    add_list({}, row_offsets::from_to(0, static_cast<std::int64_t>(options.length) - 1), options);
+  } else if (options.at.empty()) {
+    throw error(errc::argument,
+                "windows: neither `.length` nor `.at` says which rows a window has; write {.length = 64}, or "
+                "{.at = {-1, 0, 1}}");
+  } else {
+    add_list({}, options.at, options);
+  }
+
+  // the rows that an episode must have before and after that of a window
+  std::uint64_t before = 0, after = 0;
+  if (options.length != 0 || !options.pad) {
+    for (const offsets& one : lists_) {
+      if (!one.seconds.empty())
+        throw error(errc::argument, {"windows: `.pad = false` counts rows, and the offsets of ", one.column,
+                                     " are times; write `.rate`, or leave it out and look at the mask"});
+      for (const std::int64_t row : one.rows) {
+        before = std::max(before, static_cast<std::uint64_t>(std::max<std::int64_t>(0, -row)));
+        after = std::max(after, static_cast<std::uint64_t>(std::max<std::int64_t>(0, row)));
+      }
+    }
+  }
+  first_step_ = before;
+  const std::span<const std::uint64_t> starts = known_.starts();
+  firsts_.reserve(starts.size());
+  firsts_.push_back(0);
+  for (std::size_t e = 0; e + 1 < starts.size(); ++e) {
+    const std::uint64_t rows = starts[e + 1] - starts[e];
+    const std::uint64_t around = before + after;  // at most 2^63
+    firsts_.push_back(firsts_.back() + (rows > around ? (rows - around - 1) / stride_ + 1 : 0));
+  }
+  if (firsts_.back() == 0 && known_.rows() != 0)
+    throw error(errc::argument,
+                {"windows: no episode has the ", before + after + 1, " rows of a window; the longest of ",
+                 known_.count(), " has ", known_.longest(), "; leave out `.pad = false`"});
+}
+
+PENSTOCK_INLINE window_row window_places::row_in_time(const window_place& at, const offsets& all,
+                                                      std::size_t k) const {
+  const std::span<const double> times = known_.times();
+  const double wanted = times[to_size(at.row)] + all.seconds[k];
+  if (wanted < times[to_size(at.begin)] - tolerance_) return {at.begin, true};
+  if (wanted > times[to_size(at.end - 1)] + tolerance_) return {at.end - 1, true};
+  const auto begin = times.begin() + static_cast<std::ptrdiff_t>(at.begin),
+             end = times.begin() + static_cast<std::ptrdiff_t>(at.end);
+  auto nearest = std::lower_bound(begin, end, wanted);
+  if (nearest == end || (nearest != begin && wanted - nearest[-1] <= *nearest - wanted)) --nearest;
+  const auto row = static_cast<std::uint64_t>(nearest - times.begin());
+  if (std::fabs(*nearest - wanted) > tolerance_)
+    throw error(errc::missing,
+                {"windows: there is no row at ", number_text(wanted), " s, which is ",
+                 number_text(all.seconds[k]), " s from row ", at.row, " (", all.column,
+                 "); the nearest, row ", row, ", is at ", number_text(*nearest),
+                 " s: write other offsets, or a larger .tolerance than ", number_text(tolerance_)});
+  return {row, false};
+}
+
+PENSTOCK_INLINE std::vector<std::uint64_t> window_places::starts_among(
+    std::span<const std::uint64_t> shards) const {
+  if (size() == 0) return {0, 0};
+  std::vector<std::uint64_t> made{0};
+  const std::span<const std::uint64_t> starts = known_.starts();
+  for (const std::uint64_t shard : shards) {
+    // the first window whose row is not before the shard
+    const auto next = std::upper_bound(starts.begin() + 1, starts.end() - 1, shard);
+    const auto e = static_cast<std::size_t>(next - starts.begin() - 1);
+    const std::uint64_t first = starts[e] + first_step_;
+    const std::uint64_t before = shard <= first ? 0 : (shard - first - 1) / stride_ + 1;
+    const std::uint64_t window = firsts_[e] + std::min(before, firsts_[e + 1] - firsts_[e]);
+    if (window > made.back() && window < size()) made.push_back(window);
+  }
+  made.push_back(size());
+  return made;
+}
+
+PENSTOCK_INLINE std::uint64_t window_places::fingerprint() const {
+  class fingerprint h;
+  h.add("windows", known_.fingerprint(), stride_, first_step_, size(), lists_.size());
+  for (const offsets& one : lists_) {
+    h.add(one.rows.size(), one.seconds.size());
+    for (const std::int64_t row : one.rows) h.add(row);
+    for (const double at : one.seconds) h.add(std::bit_cast<std::uint64_t>(at));
+  }
+  if (!known_.times().empty()) h.add(std::bit_cast<std::uint64_t>(tolerance_));
+  return h.value();
+}
+
+PENSTOCK_INLINE std::string window_places::describe() const {
+  std::string line = text({size(), " windows of "});
+  for (std::size_t i = 0; i < lists_.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", length(i), " rows", lists_.size() == 1 ? "" : " of ",
+                  lists_.size() == 1 ? std::string_view() : std::string_view(lists_[i].column)});
+  append(line, {" in ", known_.count(), " episodes"});
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/joined/window_reader.hpp
+
+/// Reading the windows of a plan's rows.
+namespace penstock::inline v0_1::detail {
+
+/// Whether values of type `V` can stand one behind the other in a window: numbers and arrays of numbers.
+template <class V>
+inline constexpr bool fits_window =
+    !blob<V> && (shape_class_of<V> == shape_class::fixed || shape_class_of<V> == shape_class::announced);
+template <class V>
+  requires any_record<V>
+inline constexpr bool fits_window<V> = false;
+
+/// Whether the type of a row says its shape, and that shape.
+template <class V>
+inline constexpr bool row_shape_known = shape_class_of<V> == shape_class::fixed;
+template <class V>
+[[nodiscard]] constexpr extents known_row_shape() noexcept {
+  if constexpr (static_array_expression<V>)
+    return V::static_shape;
+  else
+    return value_rank<V> == 0 ? extents() : extents(stored<V>::elements);
+}
+template <class V>
+[[nodiscard]] extents shape_of_row(const V& value) {
+  if constexpr (row_shape_known<V>)
+    return known_row_shape<V>();
+  else if constexpr (requires { value.shape(); })
+    return value.shape();
+  else
+    return extents(static_cast<std::uint64_t>(value.size()));
+}
+template <class V, class T>
+void write_row(const V& value, const destination<T>& into) {
+  if constexpr (array_expression<V>) {
+    write_array(value, into);
+  } else if constexpr (value_rank<V> == 0) {
+    *into.data() = value;
+  } else if constexpr (tells_strides<V>) {
+    into.copy_from(value);
+  } else if constexpr (requires { value.values(); }) {
+    into.copy_from(std::span<const T>(value.values()));
+  } else {
+    into.copy_from(std::span<const T>(value.data(), value.size()));
+  }
+}
+
+/// The innermost node of a chain of rows, which shows rows one behind the other as the reader does.
+template <class Reader>
+struct window_row_node : placed_node<Reader> {
+  using typename placed_node<Reader>::worker;
+  static constexpr bool has_runs = reader_traits_of<Reader>.shows_contiguous;
+
+  template <class Timing, class Sink>
+    requires has_runs
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
+                                           Timing) const {
+    return this->reader->evaluate_run(first, n, w.own, sink);
+  }
+};
+
+/// A reader that shows rows of field I one behind the other as one array.
+template <class Reader, std::size_t I>
+concept shows_rows_of = requires(const Reader& r, position at, typename Reader::worker& w) {
+  { r.template evaluate_rows_of<I>(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
+};
+
+/// A column of a window: the rows of field I of a plan's records, or of the plan's elements; an array
+/// expression. Valid during the call that delivers it.
+template <class Reader, std::size_t I, class T>
+class window_values {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  window_values(const Reader& reader, typename Reader::worker& w, const window_place& at, std::uint64_t epoch,
+                std::size_t list, const extents& row) noexcept
+      : reader_(&reader), worker_(&w), at_(&at), epoch_(epoch), list_(list), row_(row) {}
+
+  [[nodiscard]] extents shape() const noexcept { return row_.prepend(reader_->places().length(list_)); }
+  void write_to(const destination<T>& into) const {
+    reader_->template write<I>(*at_, epoch_, list_, row_, *worker_, into);
+  }
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const extents all = shape();
+    buffer& room = worker_->finished[I];
+    room.resize_for_overwrite(to_size(all.elements()) * sizeof(T));
+    T* const values = reinterpret_cast<T*>(room.data());
+    write_to(destination<T>(values, all));
+    return {values, all};
+  }
+
+ private:
+  const Reader* reader_;
+  typename Reader::worker* worker_;
+  const window_place* at_;
+  std::uint64_t epoch_;
+  std::size_t list_;
+  extents row_;
+};
+
+/// Which rows of a window its episode does not have: an array expression. Valid as `window_values`.
+template <std::size_t I>
+class window_mask {
+ public:
+  using unfinished = void;
+  using value_type = bool;
+
+  window_mask(const window_places& places, const window_place& at, std::size_t list, buffer& room) noexcept
+      : places_(&places), at_(&at), list_(list), room_(&room) {}
+
+  [[nodiscard]] extents shape() const noexcept { return extents(places_->length(list_)); }
+  void write_to(const destination<bool>& into) const {
+    std::size_t k = 0;
+    into.fill_from([&] { return places_->row(*at_, list_, k++).pad; });
+  }
+  [[nodiscard]] tensor_view<const bool> finish() const {
+    const extents all = shape();
+    room_->resize_for_overwrite(to_size(all.elements()));
+    bool* const values = reinterpret_cast<bool*>(room_->data());
+    write_to(destination<bool>(values, all));
+    return {values, all};
+  }
+
+ private:
+  const window_places* places_;
+  const window_place* at_;
+  std::size_t list_;
+  buffer* room_;
+};
+
+/// Puts ranges that lie one behind the other in an object together, so that rows which are read at once are
+/// also fetched at once. The rest is passed on by `flush`.
+template <class Sink>
+class range_merger {
+  struct range {
+    void* session = nullptr;
+    object_id object = 0;
+    std::uint64_t offset = 0, size = 0;
+    void (*give)(Sink& sink, const range& one) = nullptr;
+  };
+
+ public:
+  explicit range_merger(Sink& sink) noexcept : sink_(sink) {}
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    for (range& one : open_) {
+      if (one.session != &session || one.object != object || one.offset + one.size != offset) continue;
+      one.size += size;
+      return;
+    }
+    range& made = open_[next_++ % open_.size()];
+    if (made.give != nullptr) made.give(sink_, made);
+    made = {&session, object, offset, size, [](Sink& sink, const range& one) {
+              sink(*static_cast<Session*>(one.session), one.object, one.offset, one.size);
+            }};
+  }
+  void unknown()
+    requires requires(Sink& sink) { sink.unknown(); }
+  {
+    sink_.unknown();
+  }
+  void flush() {
+    for (const range& one : open_)
+      if (one.give != nullptr) one.give(sink_, one);
+  }
+
+ private:
+  Sink& sink_;
+  std::array<range, 8> open_{};  // of several sources, whose ranges alternate
+  std::size_t next_ = 0;
+};
+
+/// The chain of a plan's rows, and its element.
+template <class Plan>
+struct row_chain {
+  using node = window_row_node<typename Plan::source_type::reader>;
+  static auto of(const Plan& p, const typename Plan::source_type::reader* reader) {
+    return make_chain(p, node{{reader}}, *options_of(p).seed);
+  }
+  using type = decltype(of(std::declval<const Plan&>(), nullptr));
+};
+
+/// Of each column a chain of its own, which evaluates nothing else.
+template <bool Narrows, class Plan, class Names>
+struct column_chains;
+template <class Plan, class... Names>
+struct column_chains<true, Plan, light_tuple<Names...>> {
+  template <class Name>
+  using plan_of = decltype(narrowed_to<Name>(std::declval<const Plan&>()));
+
+  struct worker : light_tuple<typename row_chain<plan_of<Names>>::type::worker...> {
+    worker() noexcept {}  // see joined_plans.hpp
+    template <std::size_t I>
+    [[nodiscard]] auto& of() noexcept {
+      return at<I>(*this);
+    }
+  };
+  light_tuple<typename row_chain<plan_of<Names>>::type...> each;
+
+  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
+      : each(make_light_tuple(row_chain<plan_of<Names>>::of(narrowed_to<Names>(p), reader)...)) {}
+  template <std::size_t I>
+  [[nodiscard]] const auto& of() const noexcept {
+    return at<I>(each);
+  }
+  template <std::size_t I>
+  [[nodiscard]] static decltype(auto) field(const auto& value) noexcept {
+    return get<0>(value);
+  }
+  [[nodiscard]] static kept_counters kept() noexcept { return {}; }
+};
+/// Rows of which all fields are evaluated for each of them: their stages may make all at once.
+template <class Plan, class Names>
+struct column_chains<false, Plan, Names> {
+  using chain_type = typename row_chain<Plan>::type;
+
+  struct worker {
+    typename chain_type::worker own;  // of the window's own row, whose values last as long as the window
+    typename chain_type::worker rows;
+    worker() noexcept {}  // see joined_plans.hpp
+    template <std::size_t I>
+    [[nodiscard]] auto& of() noexcept {
+      return rows;
+    }
+  };
+  chain_type whole;
+
+  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
+      : whole(row_chain<Plan>::of(p, reader)) {}
+  template <std::size_t I>
+  [[nodiscard]] const auto& of() const noexcept {
+    return whole;
+  }
+  template <std::size_t I, class V>
+  [[nodiscard]] static decltype(auto) field(const V& value) noexcept {
+    if constexpr (any_record<V>)
+      return get<I>(value);
+    else
+      return (value);
+  }
+  [[nodiscard]] kept_counters kept() const { return kept_in(whole); }
+};
+
+/// Reads the windows of a plan's rows. `Form` says what is made of them:
+///   names                         of the fields, empty where rows are no records
+///   narrows                       whether each has a chain of its own
+///   count, row_value<I>           how many values a row has, and the type of each
+///   windowed<I>                   whether it has windows, or else the value of the window's own row
+///   element<Reader>               the samples
+///   make(reader, worker, place, epoch, parts...)   one, of the shape or the value of each
+template <class Plan, class Form>
+class window_reader {
+  using source_reader = typename Plan::source_type::reader;
+  using chains = column_chains<Form::narrows, Plan, typename Form::names>;
+
+  struct opened {
+    source_reader reader;
+    chains columns;
+    shared<const window_places> places;
+    opened(const Plan& p, const projection& used, shared<const window_places> where)
+        : reader(connect_source_of(p, used)), columns(p, &reader), places(std::move(where)) {}
+  };
+  template <std::size_t I>
+  static constexpr bool known =
+      Form::template windowed<I> && row_shape_known<typename Form::template row_value<I>>;
+  using numbers = std::make_index_sequence<Form::count>;
+
+ public:
+  static constexpr reader_traits traits = {.latency = reader_traits_of<source_reader>.latency,
+                                           .takes_fetched = reader_traits_of<source_reader>.takes_fetched};
+  struct worker {
+    typename chains::worker columns;
+    std::array<buffer, 2 * Form::count + 1> finished;  // what is asked for without a destination
+    const fetched_sample* fetched = nullptr;
+    worker() noexcept {}  // see joined_plans.hpp
+  };
+  struct scout {
+    scout() noexcept {}  // see joined_plans.hpp
+    [[no_unique_address]] scout_of<source_reader> inner;
+    std::vector<std::uint64_t> rows;
+  };
+
+  window_reader(const Plan& p, const projection& used, shared<const window_places> places)
+      : opened_(new const opened(p, used, std::move(places))) {}
+
+  [[nodiscard]] const window_places& places() const noexcept { return *opened_->places; }
+
+  /// Of the window's own row only those values are evaluated that stay, or say the shape of others.
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const window_place at = places().at(p.index);
+    if constexpr (Form::narrows)
+      from_column<0>(at, p.epoch, w, sink);
+    else
+      from_row(at, p.epoch, w, sink, numbers());
+  }
+  /// Writes a column of the window at that place.
+  template <std::size_t I, class T>
+  void write(const window_place& at, std::uint64_t epoch, std::size_t list, const extents& row, worker& w,
+             const destination<T>& into) const {
+    const window_places& where = places();
+    const std::size_t length = where.length(list);
+    window_row next = where.row(at, list, 0);
+    for (std::size_t k = 0; k < length;) {
+      const std::uint64_t first = next.row;
+      std::size_t count = 1;
+      while (k + count < length && (next = where.row(at, list, k + count)).row == first + count) ++count;
+      write_rows<I>({epoch, first}, count, k, row, w, into);
+      k += count;
+    }
+  }
+
+  [[nodiscard]] std::string key(position p) const { return key_of(opened_->reader, row_of(p)); }
+  [[nodiscard]] std::string url(position p) const { return url_of(opened_->reader, row_of(p)); }
+  /// The ranges of the rows of all columns.
+  template <class Sink>
+    requires takes_hints<source_reader>
+  void ranges(position p, scout& s, Sink&& sink) const {
+    const window_place at = places().at(p.index);
+    s.rows.assign(1, at.row);
+    for (std::size_t list = 0; list < places().lists(); ++list)
+      for (std::size_t k = 0; k < places().length(list); ++k) {
+        try {
+          s.rows.push_back(places().row(at, list, k).row);
+        } catch (const error&) {  // the read itself will report it
+        }
+      }
+    std::ranges::sort(s.rows);
+    s.rows.erase(std::ranges::unique(s.rows).begin(), s.rows.end());
+    range_merger<std::remove_reference_t<Sink>> merged(sink);
+    for (const std::uint64_t row : s.rows) {
+      if constexpr (traits.takes_fetched)
+        ranges_of(opened_->reader, {p.epoch, row}, s.inner, merged);
+      else
+        hint(opened_->reader, {p.epoch, row}, s.inner);
+    }
+    merged.flush();
+  }
+  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all = opened_->columns.kept();
+    return all += kept_of(opened_->reader);
+  }
+  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    std::uint64_t rows = 0;
+    for (std::size_t list = 0; list < places().lists(); ++list)
+      rows = std::max<std::uint64_t>(rows, places().length(list));
+    return rows * bytes_per_sample_of(opened_->reader);
+  }
+
+ private:
+  template <class Sink, std::size_t... Is>
+  void from_row(const window_place& at, std::uint64_t epoch, worker& w, Sink& sink,
+                std::index_sequence<Is...>) const {
+    if constexpr ((known<Is> && ...)) {
+      sink(Form::make(*this, w, at, epoch, known_row_shape<typename Form::template row_value<Is>>()...));
+    } else {
+      const position own{epoch, at.row};
+      if constexpr (traits.takes_fetched) innermost(w.columns.own).own.fetched = w.fetched;
+      opened_->columns.whole.evaluate(
+          {own, own}, w.columns.own,
+          [&](const auto& row) { sink(Form::make(*this, w, at, epoch, part<Is>(row)...)); }, untimed{});
+    }
+  }
+  template <std::size_t I, class V>
+  [[nodiscard]] static decltype(auto) part(const V& row) {
+    if constexpr (Form::template windowed<I>)
+      return shape_of_row(chains::template field<I>(row));
+    else
+      return chains::template field<I>(row);
+  }
+  /// The enclosing calls hold the values of the columns before this one.
+  template <std::size_t I, class Sink, class... Parts>
+  void from_column(const window_place& at, std::uint64_t epoch, worker& w, Sink& sink,
+                   const Parts&... parts) const {
+    if constexpr (I == Form::count) {
+      sink(Form::make(*this, w, at, epoch, parts...));
+    } else if constexpr (known<I>) {
+      from_column<I + 1>(at, epoch, w, sink, parts...,
+                         known_row_shape<typename Form::template row_value<I>>());
+    } else {
+      const position own{epoch, at.row};
+      auto& state = w.columns.template of<I>();
+      if constexpr (traits.takes_fetched) innermost(state).own.fetched = w.fetched;
+      const auto& chain = opened_->columns.template of<I>();
+      if constexpr (Form::template windowed<I>) {
+        extents shape;
+        chain.evaluate(
+            {own, own}, state, [&](const auto& row) { shape = shape_of_row(get<0>(row)); }, untimed{});
+        from_column<I + 1>(at, epoch, w, sink, parts..., shape);
+      } else {
+        chain.evaluate(
+            {own, own}, state,
+            [&](const auto& row) { from_column<I + 1>(at, epoch, w, sink, parts..., get<0>(row)); },
+            untimed{});
+      }
+    }
+  }
+  [[nodiscard]] position row_of(position p) const noexcept { return {p.epoch, places().at(p.index).row}; }
+
+  /// Writes `count` rows one behind the other, from row k of the window on.
+  template <std::size_t I, class T>
+  void write_rows(position first, std::size_t count, std::size_t k, const extents& row, worker& w,
+                  const destination<T>& into) const {
+    const auto& chain = opened_->columns.template of<I>();
+    auto& own = w.columns.template of<I>();
+    using chain_type = std::remove_cvref_t<decltype(chain)>;
+    if constexpr (traits.takes_fetched) innermost(own).own.fetched = w.fetched;
+    const std::size_t step = to_size(row.elements());
+    for (std::size_t i = 0; i < count;) {
+      const position at{first.epoch, first.index + i};
+      std::uint64_t taken = 0;
+      if constexpr (chain_type::has_runs) {
+        if (into.dense() && count - i > 1)
+          taken = chain.evaluate_run(
+              at, count - i, own,
+              [&](const auto& values, std::uint64_t n) {
+                std::memcpy(into.data() + k + i, get<0>(values).first, to_size(n) * sizeof(T));
+                return true;
+              },
+              untimed{});
+      } else if constexpr (chain_type::depth == 0 &&
+                           (shows_rows<source_reader> || shows_rows_of<source_reader, I>)) {
+        const auto copy = [&](const auto& rows) {
+          write_array(rows, destination<T>(into.data() + (k + i) * step, rows.shape(), into.space()));
+        };
+        if (into.dense() && count - i > 1) {
+          if constexpr (shows_rows<source_reader>)
+            taken = opened_->reader.evaluate_rows(at, count - i, innermost(own).own, copy);
+          else
+            taken = opened_->reader.template evaluate_rows_of<I>(at, count - i, innermost(own).own, copy);
+        }
+      }
+      if (taken == 0) {
+        taken = 1;
+        chain.evaluate(
+            {at, at}, own,
+            [&](const auto& value) {
+              const auto& field = chains::template field<I>(value);
+              if (const extents found = shape_of_row(field); !(found == row)) [[unlikely]]
+                throw error(errc::shape, {"windows: row ", at.index, " has shape ", to_string(found),
+                                          ", and the window's own row ", to_string(row)});
+              if (into.dense())
+                write_row(field, destination<T>(into.data() + (k + i) * step, row, into.space()));
+              else
+                write_row(field, into[k + i]);
+            },
+            untimed{});
+      }
+      i += to_size(taken);
+    }
+  }
+
+  shared<const opened> opened_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/zip.hpp
 
 namespace penstock::inline v0_1 {
@@ -70418,6 +71543,8 @@ template <class... Names, class... Elements>
 struct zipped_record<light_tuple<Names...>, Elements...> {
   using made = record<basic_field<Names, zipped<Elements>>...>;
   static constexpr bool differ = names_differ<basic_field<Names, int>...>();
+  /// Field I is the element of source I.
+  static constexpr bool field_each = true;
   static constexpr made join(const Elements&... elements) { return made(elements...); }
   static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
     return {(used.uses(Names::value) ? projection() : projection::none())...};
@@ -70467,6 +71594,13 @@ class zip_reader : public joined_reader<joined_plans<Plans...>, zipped_places> {
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
     from_source<0>(p, w, sink);
+  }
+  /// The values of source I from `first` on as one array, where it shows them so: those of field I.
+  template <std::size_t I, class Sink>
+    requires(Record::field_each && shows_rows<plan_reader<type_at<I, light_tuple<Plans...>>>>)
+  std::uint64_t evaluate_rows_of(position first, std::uint64_t count, worker& w, Sink&& sink) const {
+    detail::at<I>(w).fetched = w.fetched;
+    return this->readers_.template get<I>().evaluate_rows(first, count, detail::at<I>(w), sink);
   }
   /// The ranges that all the sources report.
   template <class Sink>
@@ -70559,6 +71693,493 @@ template <fixed_string... Names, class... Args>
             (detail::is_zip_option<Args> || ...));
       },
       args...);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/joined/window_form.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct windows_of_no_source : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: windows takes a source of rows, alone or with decode, fields and map; wrap a "
+                  "container in from(...)");
+  }
+};
+struct windows_of_forward : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: windows needs rows at any place, and this source can only be read forward; use a "
+        "source with an index");
+  }
+};
+struct windows_after_batch : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: windows takes rows, and these are batches; write batch(n) after it, as in "
+                  "windows(rows, {.length = 64}) | batch(n)");
+  }
+};
+struct windows_after_order : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: windows takes rows as the source has them, with decode, fields and map at most; "
+                  "write orders, filters, shard, workers and the like after it");
+  }
+};
+struct windows_of_mix : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: windows takes rows of which each epoch has the same, and those of mix, or of "
+                  "joined sources with orders, differ; mix the windows of each source");
+  }
+};
+struct windows_names : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: windows<...> takes at most two names, that of the column of episodes and that of "
+        "times; the offsets of a column are column_at<\"name\">{-1, 0, 1}");
+  }
+};
+struct windows_needs_fields : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: windows<...> and column_at<...> name columns, and these rows have no field names; "
+        "name them with decode<field<\"name\", Codec>...>, or zip<\"name\", ...>(...)");
+  }
+};
+struct windows_no_such_column : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: windows names a column that the rows do not have; this error names those that "
+                  "they have, in arrives_here<...>");
+  }
+};
+struct windows_episode_type : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: the column of episodes of windows<\"name\"> must have whole numbers or texts, one "
+        "for each row");
+  }
+};
+struct windows_time_type : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: the column of times of windows<\"episode\", \"time\"> must have numbers, in seconds, "
+        "one for each row");
+  }
+};
+struct windows_of_texts : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: a window is of numbers or of arrays of them, and a column has something else; leave "
+        "it out with fields<...>, or say with column_at<...> which columns have windows: others keep "
+        "the value of the row");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// "action_is_pad" for "action".
+template <class Name>
+struct pad_name;
+template <char... Cs>
+struct pad_name<name<Cs...>> {
+  using type = name<Cs..., '_', 'i', 's', '_', 'p', 'a', 'd'>;
+};
+
+template <class Element, class Name>
+using field_value = lone_value_of<std::remove_cvref_t<typename std::remove_cvref_t<
+    Element>::template field_at<std::remove_cvref_t<Element>::template index_of<Name>>::type>>;
+
+/// The samples of rows that are no records.
+template <class Element>
+struct bare_form {
+  using names = light_tuple<>;
+  static constexpr bool narrows = false;
+  static constexpr std::size_t count = 1;
+  template <std::size_t>
+  using row_value = Element;
+  template <std::size_t>
+  static constexpr bool windowed = true;
+  template <class Reader>
+  using element = window_values<Reader, 0, typename stored<Element>::type>;
+
+  template <class Reader, class Worker>
+  static element<Reader> make(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
+                              const extents& row) {
+    return {reader, w, at, epoch, 0, row};
+  }
+};
+
+/// The samples of rows that are records of `Fields`. `Episode`: the name of the column of episodes, or void.
+/// `Own`: the names of the columns that have offsets of their own; if there is none, all columns have the
+/// same.
+template <class Plan, class Record, class Episode, class... Own>
+struct record_form;
+template <class Plan, class... Fields, class Episode, class... Own>
+struct record_form<Plan, record<Fields...>, Episode, Own...> {
+  using names = light_tuple<typename Fields::name_type...>;
+  static constexpr bool narrows =
+      sizeof...(Fields) != 0 && (detail::narrows<typename Fields::name_type, Plan> && ...);
+  static constexpr bool shared_offsets = sizeof...(Own) == 0;
+  static constexpr bool numbers_steps = !(std::same_as<typename Fields::name_type, name_of<"step">> || ...);
+
+  /// The list of offsets of a column, or `not_found` if it has the row's own value.
+  template <class Name>
+  static constexpr std::size_t list_of = [] {
+    if constexpr (shared_offsets)
+      return std::same_as<Name, Episode> ? not_found : std::size_t{0};
+    else
+      return index_of_field<Name, basic_field<Own, int>...>();
+  }();
+  static constexpr std::size_t count = sizeof...(Fields);
+  template <std::size_t I>
+  using row_value = std::remove_cvref_t<typename type_at<I, light_tuple<Fields...>>::type>;
+  template <std::size_t I>
+  static constexpr bool windowed =
+      list_of<typename type_at<I, light_tuple<Fields...>>::name_type> != not_found;
+
+  template <class Reader, std::size_t I, class Field>
+  using value = typename std::conditional_t<
+      list_of<typename Field::name_type> == not_found, std::type_identity<zipped<typename Field::type>>,
+      std::type_identity<
+          window_values<Reader, I, typename stored<std::remove_cvref_t<typename Field::type>>::type>>>::type;
+
+  template <class Reader, class Is>
+  struct columns;
+  template <class Reader, std::size_t... Is>
+  struct columns<Reader, std::index_sequence<Is...>> {
+    using type = light_tuple<basic_field<typename Fields::name_type, value<Reader, Is, Fields>>...>;
+  };
+  template <class Is>
+  struct masks;
+  template <std::size_t... Is>
+  struct masks<std::index_sequence<Is...>> {
+    using type = light_tuple<basic_field<typename pad_name<Own>::type, window_mask<Is>>...>;
+  };
+  using mask_fields = typename std::conditional_t<
+      shared_offsets, std::type_identity<light_tuple<basic_field<name_of<"is_pad">, window_mask<0>>>>,
+      masks<std::index_sequence_for<Own...>>>::type;
+  using step_fields =
+      std::conditional_t<numbers_steps, light_tuple<basic_field<name_of<"step">, std::int64_t>>,
+                         light_tuple<>>;
+
+  template <class... Packs>
+  struct joined_fields;
+  template <class... As, class... Bs, class... Cs>
+  struct joined_fields<light_tuple<As...>, light_tuple<Bs...>, light_tuple<Cs...>> {
+    using type = record<As..., Bs..., Cs...>;
+  };
+  template <class Reader>
+  using element = typename joined_fields<typename columns<Reader, std::index_sequence_for<Fields...>>::type,
+                                         mask_fields, step_fields>::type;
+
+  /// `parts`: for each field, the shape of its row, or the row's value.
+  template <class Reader, class Worker, class... Parts>
+  static element<Reader> make(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
+                              const Parts&... parts) {
+    constexpr std::size_t lists = shared_offsets ? 1 : sizeof...(Own);
+    const std::tuple<const Parts&...> all(parts...);
+    return [&]<std::size_t... Is, std::size_t... Ms, std::size_t... Ss>(
+               std::index_sequence<Is...>, std::index_sequence<Ms...>, std::index_sequence<Ss...>) {
+      return element<Reader>(
+          made_by{}, [&] { return column<Reader, Is>(reader, w, at, epoch, std::get<Is>(all)); }...,
+          [&] { return window_mask<Ms>(reader.places(), at, Ms, w.finished[count + Ms]); }...,
+          [&] { return static_cast<std::int64_t>(at.row - at.begin + Ss); }...);
+    }(std::index_sequence_for<Fields...>{}, std::make_index_sequence<lists>{},
+           std::make_index_sequence < numbers_steps ? 1 : 0 > {});
+  }
+
+ private:
+  template <class Reader, std::size_t I, class Worker, class Part>
+  static auto column(const Reader& reader, Worker& w, const window_place& at, std::uint64_t epoch,
+                     const Part& part) {
+    using field = type_at<I, light_tuple<Fields...>>;
+    using made = value<Reader, I, field>;
+    if constexpr (windowed<I>)
+      return made(reader, w, at, epoch, list_of<typename field::name_type>, part);
+    else
+      return made(part);
+  }
+};
+
+template <class Plan, class Names, class... Own>
+struct form_of {
+  using element = std::remove_cvref_t<typename Plan::element>;
+  template <class E, class N>
+  struct of : std::type_identity<bare_form<E>> {};
+  template <any_record E, class... Ns>
+  struct of<E, light_tuple<Ns...>> : std::type_identity<record_form<Plan, E, void, Own...>> {};
+  template <any_record E, class Episode, class... Ns>
+  struct of<E, light_tuple<Episode, Ns...>> : std::type_identity<record_form<Plan, E, Episode, Own...>> {};
+  using type = typename of<element, Names>::type;
+};
+/// What `windows` makes of a plan's rows.
+template <class Plan, class Names, class... Own>
+using window_form_of = typename form_of<Plan, Names, Own...>::type;
+
+template <class... Stages>
+consteval bool only_values(const light_tuple<Stages...>*) {
+  return ((value_stage<Stages> || part_of_kind<Stages, sample_cache_tag> || seed_annotation<Stages>)&&...);
+}
+
+template <class Form, class Record>
+inline constexpr bool windows_fit = false;
+template <class Form, class... Fields>
+inline constexpr bool windows_fit<Form, record<Fields...>> =
+    ((Form::template list_of<typename Fields::name_type> == not_found ||
+      fits_window<std::remove_cvref_t<typename Fields::type>>)&&...);
+
+template <class V>
+inline constexpr bool is_episode_value =
+    std::convertible_to<const V&, std::string_view> || (std::integral<V> && !std::same_as<V, bool>);
+
+/// The mistake in the columns that are named, or `none`.
+template <class Plan, class Names, class... Own>
+struct wrong_columns;
+template <class Plan, class... Names, class... Own>
+struct wrong_columns<Plan, light_tuple<Names...>, Own...> {
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static consteval auto find() {
+    if constexpr (sizeof...(Names) > 2) {
+      return mistakes::windows_names{};
+    } else if constexpr (!any_record<element>) {
+      if constexpr (sizeof...(Names) + sizeof...(Own) != 0)
+        return mistakes::windows_needs_fields{};
+      else
+        return mistakes::unless<fits_window<element>, mistakes::windows_of_texts>{};
+    } else if constexpr (!(has_field<element, Names> && ...) || !(has_field<element, Own> && ...)) {
+      return mistakes::windows_no_such_column{};
+    } else if constexpr (!names_differ<basic_field<Own, int>...>()) {
+      return mistakes::field_twice{};
+    } else if constexpr (!episode_fits(static_cast<const light_tuple<Names...>*>(nullptr))) {
+      return mistakes::windows_episode_type{};
+    } else if constexpr (!times_fit(static_cast<const light_tuple<Names...>*>(nullptr))) {
+      return mistakes::windows_time_type{};
+    } else {
+      return mistakes::unless<windows_fit<window_form_of<Plan, light_tuple<Names...>, Own...>, element>,
+                              mistakes::windows_of_texts>{};
+    }
+  }
+
+ private:
+  static consteval bool episode_fits(const light_tuple<>*) { return true; }
+  template <class Name, class... Times>
+  static consteval bool episode_fits(const light_tuple<Name, Times...>*) {
+    return is_episode_value<field_value<element, Name>>;
+  }
+  static consteval bool times_fit(const light_tuple<>*) { return true; }
+  template <class Name, class... Times>
+  static consteval bool times_fit(const light_tuple<Name, Times...>*) {
+    return (std::is_arithmetic_v<field_value<element, Times>> && ...);
+  }
+};
+
+/// The mistake in making windows of `Rows`, or `none`.
+template <class Names, class Rows, class... Columns>
+consteval auto find_wrong_windows() {
+  if constexpr (!begun<Rows>) {
+    return mistakes::windows_of_no_source{};
+  } else {
+    using p = plan_for<Rows>;
+    constexpr chain_facts f = p::context::facts;
+    if constexpr (f.batched)
+      return mistakes::windows_after_batch{};
+    else if constexpr (f.forward)
+      return mistakes::windows_of_forward{};
+    else if constexpr (f.decided || !only_values(static_cast<const typename p::stages_type*>(nullptr)))
+      return mistakes::windows_after_order{};
+    else if constexpr (renumbering_source<typename p::source_type>)
+      return mistakes::windows_of_mix{};
+    else
+      return wrong_columns<p, Names, typename Columns::name_type...>::find();
+  }
+}
+/// What `make` makes of rows, unless they are what an earlier mistake left, or windows of them are a mistake.
+template <class Names, class... Columns, class Rows, class Make>
+[[nodiscard]] auto windows_unless_wrong(const Rows& rows, Make&& make) {
+  using wrong = decltype(find_wrong_windows<Names, Rows, Columns...>());
+  if constexpr (part_of_kind<Rows, poison_tag>) {
+    return ill_formed{};
+  } else if constexpr (is_right<wrong>) {
+    return make(rows);
+  } else {
+    if constexpr (std::same_as<typename wrong::penstock_mistake, about_element_tag>)
+      wrong::explain(arrives_here<std::remove_cvref_t<typename plan_for<Rows>::element>>{});
+    else
+      wrong::explain(0);
+    return ill_formed{};
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/windows.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The source that `windows` makes of a plan of rows.
+template <class Plan, class Form>
+class window_source : public opens_as_plan<window_source<Plan, Form>> {
+ public:
+  using penstock_part = source_tag;
+  using reader = detail::window_reader<Plan, Form>;
+  using element = typename Form::template element<reader>;
+  static constexpr std::string_view source_name = "windows";
+  static constexpr bool one_at_a_time = Plan::one_at_a_time;
+  static constexpr bool varies_by_epoch = !Plan::same_every_epoch;
+  static consteval guarantee_set loses(place) { return Plan::context::facts.lost; }
+
+  window_source(Plan rows, detail::window_places places)
+      : rows_(std::move(rows)), places_(new const detail::window_places(std::move(places))) {
+    if (const std::uint64_t count = rows_.source().size(); places_->known().rows() != count)
+      throw error(errc::argument, {"windows: the episodes have ", places_->known().rows(),
+                                   " rows, and there are ", count, ", of ", rows_.source().describe()});
+    if (const auto shards = rows_.source().starts())
+      starts_.reset(new const std::vector<std::uint64_t>(places_->starts_among(*shards)));
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return places_->size(); }
+  /// Where windows begin whose rows are in another shard of the source.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const {
+    std::string line = detail::text({"windows(", rows_.source().describe()});
+    rows_.stages().apply([&line](const auto&... stages) {
+      (detail::append(line, {" | ", text_of_stage(stages)}), ...);
+    });
+    detail::append(line, {"): ", places_->describe()});
+    return line;
+  }
+  /// Covers the rows, the episodes and the offsets.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    class fingerprint h;
+    h.add(source_name, rows_.source().fingerprint(), places_->fingerprint());
+    return h.value();
+  }
+  /// Covers the seed of stages of rows.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const { return penstock::sequence_fingerprint(rows_); }
+  [[nodiscard]] std::uint64_t random_fingerprint() const { return penstock::random_fingerprint(rows_); }
+  /// Where the episodes are.
+  [[nodiscard]] const episodes& known_episodes() const noexcept { return places_->known(); }
+  [[nodiscard]] reader connect(const projection& used = {}) const {
+    return reader(rows_, used, places_);  // names that are no columns match none
+  }
+
+ private:
+  Plan rows_;
+  shared<const detail::window_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+};
+
+namespace detail {
+
+template <class Names, class Plan, class... Columns>
+[[nodiscard]] auto make_windows(const Plan& rows, episodes known, const window_options& options,
+                                const Columns&... columns) {
+  std::vector<column_offsets> lists;
+  (lists.push_back({Columns::name_type::value, columns}), ...);
+  using form = window_form_of<Plan, Names, typename Columns::name_type...>;
+  return window_source<Plan, form>(rows, window_places(std::move(known), options, lists));
+}
+
+/// The episodes of a plan's rows, by the columns of these names: episodes, or episodes and times.
+template <class Plan>
+[[nodiscard]] episodes episodes_in(const Plan& rows, light_tuple<>) {
+  const std::uint64_t all = rows.source().size();
+  return episodes(std::span(&all, 1));
+}
+template <class Plan, class Name, class... Time>
+[[nodiscard]] episodes episodes_in(const Plan& rows, light_tuple<Name, Time...>) {
+  const auto each = [&]<class N>(N, auto&& f) {
+    each_value(narrowed_to<N>(rows), projection::of_these(listed_names<N>), [&](const auto& row) {
+      constexpr std::size_t i = std::remove_cvref_t<decltype(row)>::template index_of<N>;
+      f(lone_value(get<i>(row)));
+    });
+  };
+  std::vector<double> times;
+  (each(Time(), [&](const auto& value) { times.push_back(static_cast<double>(value)); }), ...);
+  episode_runs<episode_value<field_value<typename Plan::element, Name>>> runs;
+  each(Name(), [&](const auto& value) { runs.add(as_episode(value)); });
+  return runs.found(std::move(times), teller_of(rows));
+}
+
+}  // namespace detail
+
+/// Windows in time of the rows of a table: `windows<"episode">(rows, {.length = 64})`, or for policies of
+/// robots, which see the past and the future, `windows<"episode">(rows, {.at = {-1, 0, 1}})`.
+///
+///     auto robot = zip<"episode", "state", "action">(npy_rows<std::int64_t>("episode.npy"),
+///                                                    npy_rows<float>("state.npy"),
+///                                                    npy_rows<float>("action.npy"));
+///     auto samples = windows<"episode">(robot, {.rate = 30}, column_at<"state">{-0.1, 0.0},
+///                                       column_at<"action">(row_offsets::from_to(0, 15))) |
+///                    shuffle(seed(7)) | batch(64);
+///     auto plain = windows(npy_rows<float>("series.npy"), {.length = 64, .stride = 16}) | batch(256);
+///
+/// In: a source of rows, alone or with stages that work on single rows (`decode`, `fields`, `map`). Of
+/// records, the names of the column that says to which episode a row belongs, whole numbers or texts, and of
+/// that of times, in seconds; without names all rows are one episode. Or `episodes`, which `episodes_of`
+/// finds or keeps in a file: `windows(rows, known, ...)`. The rows of an episode lie one behind the other.
+/// Windows, by `window_options`: with `length`, of that many rows, one every `stride` rows of an episode,
+/// each entirely within it. With `at`, one for every row, or every `stride`-th: those of an episode at these
+/// distances from it, in rows or in seconds; before its first row stands the first, behind its last the last,
+/// and the mask says so, as LeRobot's `delta_timestamps` does it. With `column_at<...>` instead of either,
+/// these columns have offsets of their own, and others the row's own value. An offset in seconds is a number
+/// of rows where `rate` is given; otherwise the row at that time is taken, by the column of times. Either
+/// must agree within `tolerance`.
+/// Out: of records, the record with, for each column, an array expression of shape (rows of the window, shape
+/// of a row...), which is written straight to its slot; the column of episodes is the row's own value.
+/// "is_pad" is the mask, or "action_is_pad" for each column that `column_at` names; "step" is the number of
+/// the window's own row in its episode, unless rows have a field of that name. Of rows that are no records,
+/// the array alone.
+/// Kind: an indexed source; it keeps every guarantee that the rows keep, so that orders, `mix` and `shard`
+/// work on windows. Windows are in the order of rows; `starts` are those of the source's shards. The key is
+/// that of the window's own row.
+/// Making it reads the columns of episodes and times once, in the thread that calls (behind other stages than
+/// one `decode` it evaluates whole rows for that: keep the column by `derive` then), and takes 16 bytes for
+/// each episode and 8 for each time; nothing is read to find a window: a binary search among episodes.
+/// Cost per sample: that of evaluating each row of a column, and one copy of it. Rows of `npy_rows`, and
+/// numbers of `arrow_ipc` and its like behind one `decode`, are copied in one piece where they lie one behind
+/// the other.
+/// Behind `decode` alone, each column evaluates its own codec only; other stages are evaluated for each row
+/// of each column. No allocation.
+/// Errors: errc::format for rows of an episode that do not lie one behind the other, with file, key and row;
+/// errc::argument for options that say no rows, stride 0, an offset in seconds that is between rows, with the
+/// nearest, or a window longer than all episodes; errc::missing, when it is evaluated, for a time at which
+/// there is no row, with the nearest; errc::shape for rows of different shapes.
+/// Threads: any number at once.
+/// Source: LeRobot, `LeRobotDataset._get_query_indices`, `get_delta_indices`; numpy, `sliding_window_view`.
+template <fixed_string... Names, class Rows, class... Columns>
+[[nodiscard]] auto windows(const Rows& rows, const window_options& options, const Columns&... columns) {
+  using names = light_tuple<name_of<Names>...>;
+  return detail::windows_unless_wrong<names, Columns...>(rows, [&](const auto& given) {
+    const auto p = detail::as_plan(given);
+    return detail::make_windows<names>(p, detail::episodes_in(p, names()), options, columns...);
+  });
+}
+/// With episodes that are known. A name, if there is one, says which column is that of episodes.
+template <fixed_string... Names, class Rows, class... Columns>
+[[nodiscard]] auto windows(const Rows& rows, const episodes& known, const window_options& options,
+                           const Columns&... columns) {
+  using names = light_tuple<name_of<Names>...>;
+  return detail::windows_unless_wrong<names, Columns...>(rows, [&](const auto& given) {
+    return detail::make_windows<names>(detail::as_plan(given), known, options, columns...);
+  });
 }
 
 }  // namespace penstock::inline v0_1
@@ -71781,6 +73402,15 @@ struct decode_stage {
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
     return decode_stage{detail::make_light_tuple(detail::codec_in<Codecs>(std::move(options))...)};
+  }
+
+  /// Of codecs for named members, that for `Name` alone.
+  template <class Name>
+    requires(by_name && detail::codec_for<Name, Codecs...> != detail::not_found)
+  [[nodiscard]] constexpr auto only() const {
+    constexpr std::size_t which = detail::codec_for<Name, Codecs...>;
+    return decode_stage<std::tuple_element_t<which, std::tuple<Codecs...>>>{
+        detail::make_light_tuple(detail::at<which>(codec_values))};
   }
 
   template <class V, class Call>

@@ -110,6 +110,8 @@ template <class... Names, class... Elements>
 struct zipped_record<light_tuple<Names...>, Elements...> {
   using made = record<basic_field<Names, zipped<Elements>>...>;
   static constexpr bool differ = names_differ<basic_field<Names, int>...>();
+  /// Field I is the element of source I.
+  static constexpr bool field_each = true;
   static constexpr made join(const Elements&... elements) { return made(elements...); }
   static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
     return {(used.uses(Names::value) ? projection() : projection::none())...};
@@ -159,6 +161,13 @@ class zip_reader : public joined_reader<joined_plans<Plans...>, zipped_places> {
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
     from_source<0>(p, w, sink);
+  }
+  /// The values of source I from `first` on as one array, where it shows them so: those of field I.
+  template <std::size_t I, class Sink>
+    requires(Record::field_each && shows_rows<plan_reader<type_at<I, light_tuple<Plans...>>>>)
+  std::uint64_t evaluate_rows_of(position first, std::uint64_t count, worker& w, Sink&& sink) const {
+    detail::at<I>(w).fetched = w.fetched;
+    return this->readers_.template get<I>().evaluate_rows(first, count, detail::at<I>(w), sink);
   }
   /// The ranges that all the sources report.
   template <class Sink>

@@ -217,6 +217,15 @@ struct decode_stage {
     return decode_stage{detail::make_light_tuple(detail::codec_in<Codecs>(std::move(options))...)};
   }
 
+  /// Of codecs for named members, that for `Name` alone.
+  template <class Name>
+    requires(by_name && detail::codec_for<Name, Codecs...> != detail::not_found)
+  [[nodiscard]] constexpr auto only() const {
+    constexpr std::size_t which = detail::codec_for<Name, Codecs...>;
+    return decode_stage<std::tuple_element_t<which, std::tuple<Codecs...>>>{
+        detail::make_light_tuple(detail::at<which>(codec_values))};
+  }
+
   template <class V, class Call>
   constexpr decltype(auto) apply(V&& value, const Call& c) const {
     using type = std::remove_cvref_t<V>;

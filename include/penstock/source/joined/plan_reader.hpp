@@ -73,6 +73,12 @@ class recent_bindings {
   std::array<entry, kept> entries_;
 };
 
+/// A reader that shows samples one behind the other as one array.
+template <class Reader>
+concept shows_rows = requires(const Reader& r, position at, typename Reader::worker& w) {
+  { r.evaluate_rows(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
+};
+
 /// An opened plan (source, orders and value stages) that delivers its samples by position. All threads share
 /// it; each has a `worker`.
 template <class Plan>
@@ -137,6 +143,25 @@ class plan_reader {
             inside = true;
           },
           untimed{});
+    } catch (error& e) {
+      if (inside) e.in_part(o.name);
+      throw;
+    }
+  }
+  /// The samples from `first` on as one array, as its source shows them; see `record_reader`.
+  template <class Sink>
+    requires(shows_rows<source_reader> && chain_type::depth == 0 && orders_in<orders_type>::none)
+  std::uint64_t evaluate_rows(position first, std::uint64_t count, worker& w, Sink&& sink) const {
+    const opened& o = *opened_;
+    bool inside = true;
+    try {
+      auto& own = innermost(w.chain).own;
+      if constexpr (traits.takes_fetched) own.fetched = w.fetched;
+      return o.reader.evaluate_rows(first, count, own, [&](const auto& rows) {
+        inside = false;
+        sink(rows);
+        inside = true;
+      });
     } catch (error& e) {
       if (inside) e.in_part(o.name);
       throw;

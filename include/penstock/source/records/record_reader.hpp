@@ -75,6 +75,8 @@ class coming_samples {
 ///   key(session, place)
 ///   ranges(session, object, place, sink)
 ///   bytes_per_sample()
+///   open_rows(session, place, count, worker)   optional: the samples there as one array, where they lie one behind
+///                                  the other
 ///   indexes()                      optional, with get_ready(session, samples) and are_ready(): it loads indexes
 ///   end_reads()                    optional: ends reads of its own
 ///   glance(place), seen(place)     optional: prefetches what says where a sample is; finds its bytes that are used
@@ -126,6 +128,29 @@ class record_reader {
       kept_.add_context(e, session_, w.place, w);
       throw;
     }
+  }
+
+  /// Calls `sink` with an array of the samples from `first` on, at most `count`, which lie one behind the
+  /// other in their file. Returns how many there are.
+  template <class Sink>
+  std::uint64_t evaluate_rows(position first, std::uint64_t count, worker& w, Sink&& sink) const
+    requires requires(const Opened& kept, session_type& session) {
+      kept.open_rows(session, w.place, count, w);
+    }
+  {
+    w.place = files_->locate(first.index);
+    const std::uint64_t shown =
+        std::min(count, files_->shards.shards()[w.place.shard].samples - w.place.sample);
+    if (kept_.reads()) check(w.place.shard);
+    try {
+      sink(kept_.open_rows(session_, w.place, shown, w));
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+    } catch (error& e) {
+      if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.place.shard));
+      kept_.add_context(e, session_, w.place, w);
+      throw;
+    }
+    return shown;
   }
 
   /// Finds the samples that come next, up to 64, and prefetches what says where they are, unless they lie one

@@ -38,6 +38,8 @@ template <class T, class Format>
 
 /// The files of an array that is cut along its first dimension, and where their rows begin.
 struct row_files : known_files {
+  static constexpr bool rows_adjoin = true;
+
   extents row;
   std::uint64_t row_bytes = 0;
   std::vector<stored_rows> rows;  // by shard
@@ -89,6 +91,7 @@ struct row_shape<> {
 ///   number(place, document)   of a row in its file, for keys; `document` remembers what was found last
 ///   offset(place, number)     where it begins
 ///   swapped(shard)            whether the byte order is not this machine's
+///   rows_adjoin               optional: true if the rows of a file lie one behind the other
 template <class Files, class T, class Shape, class Session>
 class array_rows {
  public:
@@ -108,6 +111,19 @@ class array_rows {
     w.offset = files_->offset(at, files_->number(at, w.document));
     return element(Shape::of(files_->row), session, files_->object(at.shard), w.offset, w,
                    files_->swapped(at.shard));
+  }
+  /// `count` rows as one array.
+  [[nodiscard]] stored_array<T, given_shape, Session> open_rows(Session& session, const manifest::place& at,
+                                                                std::uint64_t count, worker& w) const
+    requires(Files::rows_adjoin)
+  {
+    w.offset = files_->offset(at, files_->number(at, w.document));
+    return {given_shape{files_->row.prepend(count)},
+            session,
+            files_->object(at.shard),
+            w.offset,
+            w,
+            files_->swapped(at.shard)};
   }
   [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
   void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: the same field is named twice
+
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/source/windows.hpp>
+#include <penstock/source/zip.hpp>
+#include <penstock/stage/batch.hpp>
+
+#include <string>
+#include <vector>
+
+int main() {
+  const auto rows = penstock::zip<"episode", "x">(penstock::from({1, 1, 2}), penstock::from({1.0, 2.0, 3.0}));
+#ifdef PENSTOCK_WRONG
+  auto samples =
+      penstock::windows<"episode">(rows, {}, penstock::column_at<"x">{0}, penstock::column_at<"x">{1});
+#else
+  auto samples = penstock::windows<"episode">(rows, {}, penstock::column_at<"x">{0, 1});
+#endif
+  int count = 0;
+  for (auto&& b : samples | penstock::batch(2)) count += b.size() != 0;
+  return count == 0;
+}
