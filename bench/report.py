@@ -59,6 +59,7 @@ PROGRAMS = (
     ("bench_sequences_packed_rows", ("40h", "43a", "43b", "43c", "43d")),
     ("bench_sequences_packing", ("40a", "40b", "40c", "40f", "40d", "40g", "41a", "41b")),
     ("bench_sequences_tokenise", ("44a", "44b", "44c", "44d")),
+    ("bench_audio_log_mel", ("47a", "47b", "47c")),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
     ("bench_gpu_images", ("gpu4", "gpu5")),
 )

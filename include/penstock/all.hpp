@@ -3,6 +3,7 @@
 
 /// Everything that needs the standard library alone.
 
+#include <penstock/audio.hpp>
 #include <penstock/base.hpp>
 #include <penstock/codec.hpp>
 #include <penstock/core.hpp>
