@@ -698,6 +698,13 @@ namespace detail {
   return place < size ? place : period - place - twice;
 }
 
+/// Whether all prime factors of a number are below a thousand: others take a transform their square.
+[[nodiscard]] constexpr bool has_small_factors(std::uint32_t number) noexcept {
+  for (std::uint32_t factor = 2; factor < 1000; ++factor)
+    while (number % factor == 0) number /= factor;
+  return number == 1;
+}
+
 /// Throws `errc::argument`, with a sentence about the option that is wrong.
 inline void check_log_mel(const log_mel_options& o) {
   const auto refuse = [](std::string_view why) { throw error(errc::argument, {"log mel features: ", why}); };
@@ -706,6 +713,9 @@ inline void check_log_mel(const log_mel_options& o) {
     refuse("sample_rate is in hertz, as in .sample_rate = 16'000");
   if (o.n_fft < 2 || o.n_fft > largest)
     refuse("n_fft, the length of the transform, is from 2 to 1,048,576 samples");
+  if (!has_small_factors(o.n_fft))
+    refuse(
+        "n_fft has a prime factor above 1000, which makes the transform slow; choose a length of small ones");
   if (o.frame_length() < 2 || o.frame_length() > o.n_fft)
     refuse("win_length, the length of a frame, is from 2 samples to n_fft; set .n_fft to at least as many");
   if (o.hop() > largest) refuse("hop_length, from frame to frame, is at most 1,048,576 samples");
@@ -1790,18 +1800,22 @@ void transform_pass(const of_frames* from, of_frames* into, std::size_t rest, st
     }
   }
 }
-/// The same for any radix, by the definition. `turns` has `radix` * `radix` factors for each of `rest`.
+/// The same for any radix, by the definition. `turns` has `radix` * `rest` factors.
 inline void transform_any(const of_frames* from, of_frames* into, std::size_t radix, std::size_t rest,
                           std::size_t count, const float* turns) noexcept {
+  const std::size_t whole = radix * rest;
   for (std::size_t j = 0; j < rest; ++j)
     for (std::size_t k = 0; k < radix; ++k)
       for (std::size_t q = 0; q < count; ++q) {
         of_frames r{}, i{};
+        std::size_t turn = j * k % whole;
         for (std::size_t part = 0; part < radix; ++part) {
           const of_frames* const at = from + 2 * (q + count * (j + rest * part));
-          const float* const turn = turns + 2 * ((j * radix + k) * radix + part);
-          r += at[0] * turn[0] - at[1] * turn[1];
-          i += at[0] * turn[1] + at[1] * turn[0];
+          const float c = turns[2 * turn], s = turns[2 * turn + 1];
+          r += at[0] * c - at[1] * s;
+          i += at[0] * s + at[1] * c;
+          turn += rest * k;
+          if (turn >= whole) turn -= whole;
         }
         of_frames* const to = into + 2 * (q + count * (radix * j + k));
         to[0] = r, to[1] = i;
@@ -1820,12 +1834,11 @@ PENSTOCK_INLINE power_spectrum::power_spectrum(std::uint32_t length)
   const auto split = [&](std::uint32_t radix) {
     const std::uint32_t rest = left / radix;
     passes_.push_back({radix, rest, count, turns_.size()});
-    for (std::uint32_t j = 0; j < rest; ++j)
-      for (std::uint32_t k = radix <= 5 ? 1 : 0; k < radix; ++k)
-        if (radix <= 5)
-          turn(std::uint64_t{j} * k, left);
-        else
-          for (std::uint32_t part = 0; part < radix; ++part) turn((j + std::uint64_t{rest} * part) * k, left);
+    if (radix <= 5)
+      for (std::uint32_t j = 0; j < rest; ++j)
+        for (std::uint32_t k = 1; k < radix; ++k) turn(std::uint64_t{j} * k, left);
+    else
+      for (std::uint32_t i = 0; i < left; ++i) turn(i, left);
     left = rest;
     count *= radix;
   };

@@ -229,6 +229,8 @@ TEST_CASE("audio/log_mel_features: what is refused") {
   CHECK(refused({.sample_rate = nan}, "sample_rate"));
   CHECK(refused({.n_fft = 1}, "n_fft"));
   CHECK(refused({.n_fft = 0x8000'0000}, "n_fft"));
+  CHECK(refused({.n_fft = 2018}, "prime factor"));  // 2 * 1009
+  CHECK_FALSE(refused({.n_fft = 1994}, ""));        // 2 * 997
   CHECK(refused({.win_length = 401}, "win_length"));
   CHECK(refused({.win_length = 1}, "win_length"));
   CHECK(refused({.hop_length = 0xffff'ffff}, "hop_length"));

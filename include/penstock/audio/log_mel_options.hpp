@@ -138,6 +138,13 @@ namespace detail {
   return place < size ? place : period - place - twice;
 }
 
+/// Whether all prime factors of a number are below a thousand: others take a transform their square.
+[[nodiscard]] constexpr bool has_small_factors(std::uint32_t number) noexcept {
+  for (std::uint32_t factor = 2; factor < 1000; ++factor)
+    while (number % factor == 0) number /= factor;
+  return number == 1;
+}
+
 /// Throws `errc::argument`, with a sentence about the option that is wrong.
 inline void check_log_mel(const log_mel_options& o) {
   const auto refuse = [](std::string_view why) { throw error(errc::argument, {"log mel features: ", why}); };
@@ -146,6 +153,9 @@ inline void check_log_mel(const log_mel_options& o) {
     refuse("sample_rate is in hertz, as in .sample_rate = 16'000");
   if (o.n_fft < 2 || o.n_fft > largest)
     refuse("n_fft, the length of the transform, is from 2 to 1,048,576 samples");
+  if (!has_small_factors(o.n_fft))
+    refuse(
+        "n_fft has a prime factor above 1000, which makes the transform slow; choose a length of small ones");
   if (o.frame_length() < 2 || o.frame_length() > o.n_fft)
     refuse("win_length, the length of a frame, is from 2 samples to n_fft; set .n_fft to at least as many");
   if (o.hop() > largest) refuse("hop_length, from frame to frame, is at most 1,048,576 samples");

@@ -91,18 +91,22 @@ void transform_pass(const of_frames* from, of_frames* into, std::size_t rest, st
     }
   }
 }
-/// The same for any radix, by the definition. `turns` has `radix` * `radix` factors for each of `rest`.
+/// The same for any radix, by the definition. `turns` has `radix` * `rest` factors.
 inline void transform_any(const of_frames* from, of_frames* into, std::size_t radix, std::size_t rest,
                           std::size_t count, const float* turns) noexcept {
+  const std::size_t whole = radix * rest;
   for (std::size_t j = 0; j < rest; ++j)
     for (std::size_t k = 0; k < radix; ++k)
       for (std::size_t q = 0; q < count; ++q) {
         of_frames r{}, i{};
+        std::size_t turn = j * k % whole;
         for (std::size_t part = 0; part < radix; ++part) {
           const of_frames* const at = from + 2 * (q + count * (j + rest * part));
-          const float* const turn = turns + 2 * ((j * radix + k) * radix + part);
-          r += at[0] * turn[0] - at[1] * turn[1];
-          i += at[0] * turn[1] + at[1] * turn[0];
+          const float c = turns[2 * turn], s = turns[2 * turn + 1];
+          r += at[0] * c - at[1] * s;
+          i += at[0] * s + at[1] * c;
+          turn += rest * k;
+          if (turn >= whole) turn -= whole;
         }
         of_frames* const to = into + 2 * (q + count * (radix * j + k));
         to[0] = r, to[1] = i;
@@ -121,12 +125,11 @@ PENSTOCK_INLINE power_spectrum::power_spectrum(std::uint32_t length)
   const auto split = [&](std::uint32_t radix) {
     const std::uint32_t rest = left / radix;
     passes_.push_back({radix, rest, count, turns_.size()});
-    for (std::uint32_t j = 0; j < rest; ++j)
-      for (std::uint32_t k = radix <= 5 ? 1 : 0; k < radix; ++k)
-        if (radix <= 5)
-          turn(std::uint64_t{j} * k, left);
-        else
-          for (std::uint32_t part = 0; part < radix; ++part) turn((j + std::uint64_t{rest} * part) * k, left);
+    if (radix <= 5)
+      for (std::uint32_t j = 0; j < rest; ++j)
+        for (std::uint32_t k = 1; k < radix; ++k) turn(std::uint64_t{j} * k, left);
+    else
+      for (std::uint32_t i = 0; i < left; ++i) turn(i, left);
     left = rest;
     count *= radix;
   };
