@@ -102,7 +102,7 @@ TEST_CASE("audio/log_mel_features: sounds that are empty, short or silent") {
     CAPTURE(name);
     const ps::log_mel_features features(o);
     CHECK(features_of(features, {}).empty());
-    for (const std::size_t size : {1, 2, 3, 100, 187, 188, 201, 399, 400, 401}) {
+    for (const std::size_t size : {1u, 2u, 3u, 100u, 187u, 188u, 201u, 399u, 400u, 401u}) {
       for (const float value : features_of(features, made_sound(size, 5))) REQUIRE(std::isfinite(value));
     }
     const std::vector<float> silence(1000);
@@ -150,7 +150,8 @@ TEST_CASE("audio/log_mel_features: a frame depends on its samples alone") {
     const ps::log_mel_features features({.hop_length = 160, .n_mels = 40, .edges = edges});
     const auto samples = made_sound(160 * 40 + 400, 11);
     const auto whole = features_of(features, samples);
-    for (const std::size_t first : {1, 2, 3, 5, 17}) {  // of another place among frames computed together
+    // of another place among frames computed together
+    for (const std::size_t first : {1u, 2u, 3u, 5u, 17u}) {
       const auto part = features_of(features, std::span(samples).subspan(first * 160));
       const std::size_t from = edges == ps::frame_edges::snip ? 0 : 2;  // whose edges are in the sound
       CHECK(std::equal(part.begin() + static_cast<std::ptrdiff_t>(from * 40), part.end(),
@@ -195,7 +196,7 @@ TEST_CASE("audio/log_mel_features: nothing is allocated after the first sound") 
     };
     run(1000);
     CHECK(penstock_test::allocations_of([&] {
-            for (const std::size_t size : {0, 1, 500, 9000}) run(size);
+            for (const std::size_t size : {0u, 1u, 500u, 9000u}) run(size);
           }) == 0);
   }
 }

@@ -78,7 +78,7 @@ TEST_CASE("audio/mfcc_features: nothing is allocated after a sound as long") {
   };
   run(9000);
   CHECK(penstock_test::allocations_of([&] {
-          for (const std::size_t size : {0, 1, 500, 9000}) run(size);
+          for (const std::size_t size : {0u, 1u, 500u, 9000u}) run(size);
         }) == 0);
 }
 
