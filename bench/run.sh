@@ -137,6 +137,13 @@ else
   echo "run.sh: soundfile and soxr cannot be installed; row 48 is left out" >&2
 fi
 "$peers/bin/python" -c 'import torchaudio, torchcodec' 2> /dev/null || pip_install torchaudio torchcodec || true
+# The peer of row 47.
+export BENCH_LOG_MEL_SCRIPT=$root/bench/audio/log_mel_rate.py
+if "$peers/bin/python" -c 'import numpy, torchaudio' 2> /dev/null || pip_install torch torchaudio numpy; then
+  export BENCH_TORCHAUDIO_PYTHON=$peers/bin/python
+else
+  echo "run.sh: torchaudio cannot be installed; row 47 is left out" >&2
+fi
 # Petastorm needs old versions of its libraries: an environment of its own.
 petastorm_imports() { "$build/petastorm/bin/python" -c 'import torch; from petastorm import make_batch_reader' 2> /dev/null; }
 if petastorm_imports ||
