@@ -3345,6 +3345,1203 @@ template <detail::time_span Length>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/audio/log_mel_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How hertz become mels, and where the filters are triangles.
+///   htk     2595 log10(1 + f / 700), triangles over hertz: torchaudio's default
+///   slaney  linear below 1 kHz, logarithmic above, triangles over hertz: librosa's default, and Whisper's
+///   kaldi   HTK's mels, triangles over mels, without the highest frequency: Kaldi's
+enum class mel_scale : std::uint8_t { htk, slaney, kaldi };
+
+/// What a frame is multiplied with. `hann` and `hamming` are periodic, as torch.hann_window makes them;
+/// `povey`, a symmetric Hann window to the power of 0.85, is Kaldi's.
+enum class frame_window : std::uint8_t { hann, hamming, povey, rectangular };
+
+/// Which frames there are, and what is beyond the ends of a sound.
+///   reflect  frames are centred on multiples of the hop; beyond the ends the sound is reflected, without its
+///            last sample: center=True, pad_mode="reflect" of torch.stft
+///   zeros    the same, with zeros beyond the ends: pad_mode="constant"
+///   snip     only frames that lie within the sound: center=False of torch.stft where the window is as long
+///            as the transform, and snip_edges=True of Kaldi
+///   mirror   frames are centred on the middle of each hop; beyond the ends the sound is reflected with its
+///            last sample: snip_edges=False of Kaldi
+enum class frame_edges : std::uint8_t { reflect, zeros, snip, mirror };
+
+/// What becomes of the energy x of a filter.
+///   natural   ln(x)
+///   log10     log10(x)
+///   decibels  10 log10(x), as torchaudio's AmplitudeToDB of powers
+///   none      x
+enum class mel_log : std::uint8_t { natural, log10, decibels, none };
+
+/// Options of `log_mel_features`. As they are they give torchaudio's MelSpectrogram with its defaults, and
+/// the natural logarithm of it.
+struct log_mel_options {
+  double sample_rate = 16'000;   ///< in hertz
+  std::uint32_t n_fft = 400;     ///< the length of the transform
+  std::uint32_t win_length = 0;  ///< the length of a frame, at most n_fft; 0: as n_fft
+  std::uint32_t hop_length = 0;  ///< samples from frame to frame; 0: half of a frame
+  std::uint32_t n_mels = 128;    ///< the number of filters
+  double f_min = 0;              ///< where the first filter begins, in hertz
+  double f_max = 0;              ///< where the last one ends; 0: at half the rate
+  std::uint32_t power = 2;       ///< 2: of the powers of the frequencies; 1: of their magnitudes
+  frame_window window = frame_window::hann;
+  frame_edges edges = frame_edges::reflect;
+  mel_scale scale = mel_scale::htk;
+  bool slaney_norm = false;  ///< filters of equal area: norm="slaney"
+  /// samples are multiplied with it; Kaldi counts in units of 16 bits: 32'768
+  double gain = 1;
+  bool remove_dc = false;  ///< subtracts the mean of each frame
+  double preemphasis = 0;  ///< subtracts this share of the sample before, within a frame
+  mel_log log = mel_log::natural;
+  double floor = 1e-10;     ///< energies below it count as it
+  double add = 0;           ///< is added to energies before that
+  double range = 0;         ///< values further than this below the largest one are raised; 0: none are
+  double shift = 0;         ///< is added at the end,
+  double multiply = 1;      ///< and then the sum multiplied
+  bool drop_last = false;   ///< leaves the last frame out
+  bool mels_first = false;  ///< (mels, frames) instead of (frames, mels)
+
+  /// log_mel_spectrogram of openai-whisper, and WhisperFeatureExtractor of transformers: of a sound of 30
+  /// seconds at 16 kHz an array of 80 x 3000, or of 128 x 3000 for large-v3. Both pad the sound with zeros to
+  /// 30 seconds before.
+  [[nodiscard]] static constexpr log_mel_options whisper(std::uint32_t n_mels = 80) {
+    return {.hop_length = 160,
+            .n_mels = n_mels,
+            .scale = mel_scale::slaney,
+            .slaney_norm = true,
+            .log = mel_log::log10,
+            .range = 8,
+            .shift = 4,
+            .multiply = 0.25,
+            .drop_last = true,
+            .mels_first = true};
+  }
+  /// compute-fbank-feats of Kaldi without dither, and torchaudio.compliance.kaldi.fbank: frames of 25 ms
+  /// every 10 ms, with 23 filters from 20 Hz. Kaldi reads samples as numbers of 16 bits; set `.gain = 32'768`
+  /// for the same values from samples between -1 and 1.
+  [[nodiscard]] static constexpr log_mel_options kaldi(std::uint32_t n_mels = 23,
+                                                       double sample_rate = 16'000) {
+    const auto length = static_cast<std::uint32_t>(sample_rate * 0.025);
+    std::uint32_t n_fft = 1;
+    while (n_fft < length) n_fft *= 2;
+    return {.sample_rate = sample_rate,
+            .n_fft = n_fft,
+            .win_length = length,
+            .hop_length = static_cast<std::uint32_t>(sample_rate * 0.01),
+            .n_mels = n_mels,
+            .f_min = 20,
+            .window = frame_window::povey,
+            .edges = frame_edges::snip,
+            .scale = mel_scale::kaldi,
+            .remove_dc = true,
+            .preemphasis = 0.97,
+            .floor = 0x1p-23};
+  }
+
+  /// The length of a frame, and the way from one to the next, in samples.
+  [[nodiscard]] constexpr std::uint32_t frame_length() const { return win_length == 0 ? n_fft : win_length; }
+  [[nodiscard]] constexpr std::uint32_t hop() const {
+    return hop_length == 0 ? frame_length() / 2 : hop_length;
+  }
+  /// How many frames a sound of that many samples has; none if it is empty, or too short for one.
+  [[nodiscard]] constexpr std::uint64_t frames(std::uint64_t samples) const {
+    std::uint64_t count = 0;
+    if (edges == frame_edges::snip)
+      count = samples < frame_length() ? 0 : 1 + (samples - frame_length()) / hop();
+    else if (edges == frame_edges::mirror)
+      count = (samples + hop() / 2) / hop();
+    else if (samples > 0)
+      count = 1 + (samples - n_fft % 2) / hop();
+    return count - (drop_last && count > 0 ? 1 : 0);
+  }
+  /// Where the frame of that number begins; before the sound if it is negative.
+  [[nodiscard]] constexpr std::int64_t frame_begin(std::uint64_t number) const {
+    const auto at = static_cast<std::int64_t>(number * hop());
+    if (edges == frame_edges::snip) return at;
+    if (edges == frame_edges::mirror) return at + hop() / 2 - frame_length() / 2;
+    return at + (n_fft - frame_length()) / 2 - n_fft / 2;
+  }
+};
+
+namespace detail {
+
+/// Which sample of a sound of `size` stands at a place that may be beyond its ends; -1: none, but 0.
+[[nodiscard]] constexpr std::int64_t reflected_place(std::int64_t at, std::int64_t size, frame_edges edges) {
+  if (at >= 0 && at < size) return at;
+  if (edges == frame_edges::zeros) return -1;
+  const std::int64_t twice = edges == frame_edges::mirror ? 1 : 0;  // the last sample
+  const std::int64_t period = 2 * size - 2 + 2 * twice;
+  if (period == 0) return 0;
+  std::int64_t place = at % period;
+  if (place < 0) place += period;
+  return place < size ? place : period - place - twice;
+}
+
+/// Whether all prime factors of a number are below a thousand: others take a transform their square.
+[[nodiscard]] constexpr bool has_small_factors(std::uint32_t number) noexcept {
+  for (std::uint32_t factor = 2; factor < 1000; ++factor)
+    while (number % factor == 0) number /= factor;
+  return number == 1;
+}
+
+/// Throws `errc::argument`, with a sentence about the option that is wrong.
+inline void check_log_mel(const log_mel_options& o) {
+  const auto refuse = [](std::string_view why) { throw error(errc::argument, {"log mel features: ", why}); };
+  constexpr std::uint32_t largest = 1u << 20;
+  if (!(o.sample_rate > 0 && std::isfinite(o.sample_rate)))
+    refuse("sample_rate is in hertz, as in .sample_rate = 16'000");
+  if (o.n_fft < 2 || o.n_fft > largest)
+    refuse("n_fft, the length of the transform, is from 2 to 1,048,576 samples");
+  if (!has_small_factors(o.n_fft))
+    refuse(
+        "n_fft has a prime factor above 1000, which makes the transform slow; choose a length of small ones");
+  if (o.frame_length() < 2 || o.frame_length() > o.n_fft)
+    refuse("win_length, the length of a frame, is from 2 samples to n_fft; set .n_fft to at least as many");
+  if (o.hop() > largest) refuse("hop_length, from frame to frame, is at most 1,048,576 samples");
+  if (o.n_mels < 1 || o.n_mels > largest) refuse("n_mels, the number of filters, is from 1 to 1,048,576");
+  if (const double top = o.f_max == 0 ? o.sample_rate / 2 : o.f_max;
+      !(o.f_min >= 0 && o.f_min < top && top <= o.sample_rate / 2))
+    refuse("f_min and f_max are frequencies, the first below the other, and that at most half the rate");
+  if (o.power != 1 && o.power != 2) refuse("power is 2, or 1 for magnitudes");
+  if (!(o.preemphasis >= 0 && o.preemphasis <= 1)) refuse("preemphasis is a share, from 0 to 1");
+  if (!(o.floor >= 0 && o.add >= 0 && o.range >= 0)) refuse("floor, add and range are not below 0");
+  if (o.log != mel_log::none && o.floor + o.add < 0x1p-126)
+    refuse("0 has no logarithm; set .floor or .add, as in .floor = 1e-10");
+  for (const double value : {o.gain, o.floor, o.add, o.range, o.shift, o.multiply})
+    if (!std::isfinite(value)) refuse("gain, floor, add, range, shift and multiply are finite numbers");
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/log_mel_features.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+struct log_mel_tables;
+}  // namespace detail
+
+/// Logarithmic mel features of a sound: what Whisper, Kaldi and torchaudio compute, by the options. Made
+/// once, it has the window, the filters and the factors of the transform; copies share them.
+///
+/// In: the samples of one channel. Out: `shape(samples)` floats, row-major, which the caller has room for:
+/// frames x mels, or mels x frames with `mels_first`. The shape follows from the number of samples alone, so
+/// that a batch knows its own before anything is decoded. A sound that is empty, or too short for a frame,
+/// has none; one that is shorter than what is reflected is reflected again. A sample that is not a number
+/// makes numbers that are none of the frames that it is in, and of no others.
+///
+/// Any number of threads call one object, each with a scratch of its own. No allocation once the scratch has
+/// grown, which depends on the options alone. Cost: of 30 seconds with Whisper's options 4 ms, for n_fft of
+/// the factors 2, 3 and 5; other primes cost their square.
+/// Throws `errc::argument` for options that make no sense, when it is made; `errc::shape` if there is room
+/// for another number of values.
+///
+///     const log_mel_features features(log_mel_options::whisper());
+///     log_mel_features::scratch scratch;
+///     std::vector<float> samples(480'000), mels(features.shape(samples.size()).elements());
+///     features(samples, mels, scratch);                        // 80 x 3000
+class log_mel_features {
+ public:
+  /// Memory of one thread.
+  struct scratch {
+    buffer memory;
+  };
+
+  explicit log_mel_features(const log_mel_options& options = {});
+
+  [[nodiscard]] const log_mel_options& options() const noexcept { return options_; }
+  /// How many frames a sound of that many samples has.
+  [[nodiscard]] std::uint64_t frames(std::uint64_t samples) const noexcept {
+    return options_.frames(samples);
+  }
+  /// The shape of the features of a sound of that many samples.
+  [[nodiscard]] extents shape(std::uint64_t samples) const noexcept {
+    return options_.mels_first ? extents(options_.n_mels, frames(samples))
+                               : extents(frames(samples), options_.n_mels);
+  }
+
+  void operator()(std::span<const float> samples, std::span<float> into, scratch& memory) const;
+
+ private:
+  log_mel_options options_;
+  std::shared_ptr<const detail::log_mel_tables> tables_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/detail/mel_filters.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Hertz as mels, and back. Source of the scale of Slaney: his Auditory Toolbox, version 2, 1998.
+template <class Real>
+[[nodiscard]] Real mel_of(Real hertz, mel_scale scale) {
+  if (scale == mel_scale::kaldi) return Real{1127} * std::log(1 + hertz / 700);
+  if (scale == mel_scale::htk) return Real{2595} * std::log10(1 + hertz / 700);
+  const Real step = std::log(Real(6.4)) / 27;
+  return hertz < 1000 ? hertz * 3 / 200 : 15 + std::log(hertz / 1000) / step;
+}
+/// Of the scales whose triangles are over hertz.
+[[nodiscard]] inline float hertz_of(float mel, mel_scale scale) {
+  if (scale == mel_scale::htk) return 700 * (std::pow(10.0f, mel / 2595) - 1);
+  const float step = std::log(6.4f) / 27;
+  return mel < 15 ? mel * 200 / 3 : 1000 * std::exp(step * (mel - 15));
+}
+
+/// Filters of frequencies, each a triangle: of every one only the weights that are not 0.
+///
+/// They are computed with `float`, as Kaldi and torchaudio do. Weights near the corners of narrow filters are
+/// off by that, and the features of such filters by more than 1e-4 from theirs if ours were not.
+class mel_filters {
+ public:
+  struct band {
+    std::uint32_t first;     ///< the first frequency with a weight
+    std::uint32_t from, to;  ///< its weights, by their number
+  };
+
+  explicit mel_filters(const log_mel_options& o) {
+    const bool over_mels = o.scale == mel_scale::kaldi;
+    const double first = mel_of(o.f_min, o.scale);
+    const double last = mel_of(o.f_max == 0 ? o.sample_rate / 2 : o.f_max, o.scale);
+    const auto low = static_cast<float>(first), high = static_cast<float>(last);
+    const float step = over_mels ? static_cast<float>((last - first) / (o.n_mels + 1))
+                                 : (high - low) / static_cast<float>(o.n_mels + 1);
+    const auto corner = [&](std::uint32_t i) {
+      if (over_mels) return low + step * static_cast<float>(i);
+      const std::uint32_t behind = o.n_mels + 1 - i;  // torch.linspace counts from the nearer end
+      return hertz_of(
+          i <= behind ? low + step * static_cast<float>(i) : high - step * static_cast<float>(behind),
+          o.scale);
+    };
+    std::vector<float> places(over_mels ? (o.n_fft + 1) / 2 : o.n_fft / 2 + 1);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      const auto hertz = static_cast<float>(o.sample_rate / o.n_fft * static_cast<double>(k));
+      places[k] = over_mels ? mel_of(hertz, o.scale) : hertz;
+    }
+    bands_.reserve(o.n_mels);
+    for (std::uint32_t m = 0; m < o.n_mels; ++m) {
+      const float left = corner(m), centre = corner(m + 1), right = corner(m + 2);
+      const float whole = o.slaney_norm ? 2 / (right - left) : 1;
+      const auto begin = std::upper_bound(places.begin(), places.end(), left);
+      const auto end = std::lower_bound(begin, places.end(), right);
+      band made{static_cast<std::uint32_t>(begin - places.begin()), size(), size()};
+      for (auto place = begin; place != end; ++place)
+        weights_.push_back(whole *
+                           std::min((*place - left) / (centre - left), (right - *place) / (right - centre)));
+      made.to = size();
+      bands_.push_back(made);
+    }
+  }
+
+  [[nodiscard]] const std::vector<band>& bands() const noexcept { return bands_; }
+  [[nodiscard]] const float* weights() const noexcept { return weights_.data(); }
+
+ private:
+  [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(weights_.size()); }
+
+  std::vector<band> bands_;
+  std::vector<float> weights_;
+};
+
+/// The window of a frame.
+[[nodiscard]] inline std::vector<float> window_of(const log_mel_options& o) {
+  const std::uint32_t length = o.frame_length();
+  const bool symmetric = o.window == frame_window::povey;
+  const double turn = 2 * std::numbers::pi / (symmetric ? length - 1 : length);
+  std::vector<float> made(length);
+  for (std::uint32_t i = 0; i < length; ++i) {
+    const double wave = std::cos(turn * i);
+    double value = 1;
+    if (o.window == frame_window::hann) value = 0.5 - 0.5 * wave;
+    if (o.window == frame_window::hamming) value = 0.54 - 0.46 * wave;
+    if (o.window == frame_window::povey) value = std::pow(0.5 - 0.5 * wave, 0.85);
+    made[i] = static_cast<float>(value * o.gain);
+  }
+  return made;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/audio/detail/power_spectrum.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A number of each of several frames.
+using of_frames [[gnu::vector_size(16)]] = float;
+/// How many frames.
+inline constexpr std::size_t frames_at_once = 4;
+
+/// The powers of the frequencies of four frames of real numbers at a time, one in each part of a vector, so
+/// that every operation of the transform works on all of them and nothing is put in order. Threads share one.
+///
+/// A transform of an even length is one of half as many complex numbers, whose parts are neighbours. Two
+/// frames could also be the parts of one number, but then rounding of a loud one would be heard in a silent
+/// one beside it.
+/// Source: Stockham, "High-speed convolution and correlation", 1966, for radix 2, 3, 4 and 5, and any other
+/// prime by its definition.
+class power_spectrum {
+ public:
+  explicit power_spectrum(std::uint32_t length);
+
+  /// The number of frequencies.
+  [[nodiscard]] std::uint32_t frequencies() const noexcept { return length_ / 2 + 1; }
+  /// The numbers of a frame in memory, of which sample i has the number i * `step()` and the others are 0.
+  [[nodiscard]] std::uint32_t size() const noexcept { return 2 * points_; }
+  [[nodiscard]] std::uint32_t step() const noexcept { return length_ % 2 == 0 ? 1 : 2; }
+
+  /// Writes the powers to `into`, for each frequency those of all frames. `frames` and `memory` have `size()`
+  /// each; both are overwritten.
+  void operator()(of_frames* frames, of_frames* memory, of_frames* into) const noexcept;
+
+ private:
+  /// Splits transforms of `radix` * `rest` points, of which there are `count`, into `radix` * `count`.
+  struct pass {
+    std::uint32_t radix, rest, count;
+    std::size_t turns;  ///< where its factors are
+  };
+
+  std::uint32_t length_, points_;
+  std::vector<pass> passes_;
+  std::vector<float> turns_;  ///< cosines and sines
+  std::size_t last_turns_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/audio/detail/power_spectrum.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// Calls f(0), f(1), ... with constants.
+template <std::size_t N, class F>
+[[gnu::always_inline]] inline void for_constants(const F& f) {
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (f(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::make_index_sequence<N>{});
+}
+
+/// The transforms of so few complex numbers, real and imaginary parts in turn.
+template <std::size_t Radix>
+[[gnu::always_inline]] inline void transform_few(const of_frames* a, of_frames* b) noexcept;
+template <>
+[[gnu::always_inline]] inline void transform_few<2>(const of_frames* a, of_frames* b) noexcept {
+  b[0] = a[0] + a[2], b[1] = a[1] + a[3];
+  b[2] = a[0] - a[2], b[3] = a[1] - a[3];
+}
+template <>
+[[gnu::always_inline]] inline void transform_few<3>(const of_frames* a, of_frames* b) noexcept {
+  constexpr float sine = 0.86602540378443864676f;
+  const of_frames sum_r = a[2] + a[4], sum_i = a[3] + a[5];
+  const of_frames across_r = sine * (a[3] - a[5]), across_i = sine * (a[4] - a[2]);
+  const of_frames middle_r = a[0] - 0.5f * sum_r, middle_i = a[1] - 0.5f * sum_i;
+  b[0] = a[0] + sum_r, b[1] = a[1] + sum_i;
+  b[2] = middle_r + across_r, b[3] = middle_i + across_i;
+  b[4] = middle_r - across_r, b[5] = middle_i - across_i;
+}
+template <>
+[[gnu::always_inline]] inline void transform_few<4>(const of_frames* a, of_frames* b) noexcept {
+  const of_frames even_r = a[0] + a[4], even_i = a[1] + a[5], odd_r = a[2] + a[6], odd_i = a[3] + a[7];
+  const of_frames first_r = a[0] - a[4], first_i = a[1] - a[5];
+  const of_frames across_r = a[3] - a[7], across_i = a[6] - a[2];
+  b[0] = even_r + odd_r, b[1] = even_i + odd_i;
+  b[2] = first_r + across_r, b[3] = first_i + across_i;
+  b[4] = even_r - odd_r, b[5] = even_i - odd_i;
+  b[6] = first_r - across_r, b[7] = first_i - across_i;
+}
+template <>
+[[gnu::always_inline]] inline void transform_few<5>(const of_frames* a, of_frames* b) noexcept {
+  constexpr float cosine1 = 0.30901699437494742410f, cosine2 = -0.80901699437494742410f;
+  constexpr float sine1 = 0.95105651629515357212f, sine2 = 0.58778525229247312917f;
+  const of_frames sum1_r = a[2] + a[8], sum1_i = a[3] + a[9], sum2_r = a[4] + a[6], sum2_i = a[5] + a[7];
+  const of_frames part1_r = a[3] - a[9], part1_i = a[8] - a[2];
+  const of_frames part2_r = a[5] - a[7], part2_i = a[6] - a[4];
+  const of_frames middle1_r = a[0] + cosine1 * sum1_r + cosine2 * sum2_r;
+  const of_frames middle1_i = a[1] + cosine1 * sum1_i + cosine2 * sum2_i;
+  const of_frames middle2_r = a[0] + cosine2 * sum1_r + cosine1 * sum2_r;
+  const of_frames middle2_i = a[1] + cosine2 * sum1_i + cosine1 * sum2_i;
+  const of_frames across1_r = sine1 * part1_r + sine2 * part2_r,
+                  across1_i = sine1 * part1_i + sine2 * part2_i;
+  const of_frames across2_r = sine2 * part1_r - sine1 * part2_r,
+                  across2_i = sine2 * part1_i - sine1 * part2_i;
+  b[0] = a[0] + sum1_r + sum2_r, b[1] = a[1] + sum1_i + sum2_i;
+  b[2] = middle1_r + across1_r, b[3] = middle1_i + across1_i;
+  b[4] = middle2_r + across2_r, b[5] = middle2_i + across2_i;
+  b[6] = middle2_r - across2_r, b[7] = middle2_i - across2_i;
+  b[8] = middle1_r - across1_r, b[9] = middle1_i - across1_i;
+}
+
+/// One pass: `turns` has `Radix` - 1 factors for each of `rest`.
+template <std::size_t Radix>
+void transform_pass(const of_frames* from, of_frames* into, std::size_t rest, std::size_t count,
+                    const float* turns) noexcept {
+  for (std::size_t j = 0; j < rest; ++j, turns += 2 * (Radix - 1)) {
+    for (std::size_t q = 0; q < count; ++q) {
+      of_frames a[2 * Radix], b[2 * Radix];
+      for_constants<Radix>([&](auto k) {
+        const of_frames* const at = from + 2 * (q + count * (j + rest * k));
+        a[2 * k] = at[0], a[2 * k + 1] = at[1];
+      });
+      transform_few<Radix>(a, b);
+      of_frames* const to = into + 2 * (q + count * Radix * j);
+      to[0] = b[0], to[1] = b[1];
+      for_constants<Radix - 1>([&](auto i) {
+        constexpr std::size_t k = i + 1;
+        const float c = turns[2 * i], s = turns[2 * i + 1];
+        to[2 * count * k] = b[2 * k] * c - b[2 * k + 1] * s;
+        to[2 * count * k + 1] = b[2 * k] * s + b[2 * k + 1] * c;
+      });
+    }
+  }
+}
+/// The same for any radix, by the definition. `turns` has `radix` * `rest` factors.
+inline void transform_any(const of_frames* from, of_frames* into, std::size_t radix, std::size_t rest,
+                          std::size_t count, const float* turns) noexcept {
+  const std::size_t whole = radix * rest;
+  for (std::size_t j = 0; j < rest; ++j)
+    for (std::size_t k = 0; k < radix; ++k)
+      for (std::size_t q = 0; q < count; ++q) {
+        of_frames r{}, i{};
+        std::size_t turn = j * k % whole;
+        for (std::size_t part = 0; part < radix; ++part) {
+          const of_frames* const at = from + 2 * (q + count * (j + rest * part));
+          const float c = turns[2 * turn], s = turns[2 * turn + 1];
+          r += at[0] * c - at[1] * s;
+          i += at[0] * s + at[1] * c;
+          turn += rest * k;
+          if (turn >= whole) turn -= whole;
+        }
+        of_frames* const to = into + 2 * (q + count * (radix * j + k));
+        to[0] = r, to[1] = i;
+      }
+}
+
+PENSTOCK_INLINE power_spectrum::power_spectrum(std::uint32_t length)
+    : length_(length), points_(length % 2 == 0 ? length / 2 : length) {
+  const auto turn = [this](std::uint64_t part, std::uint64_t whole) {
+    const double angle =
+        -2 * std::numbers::pi * static_cast<double>(part % whole) / static_cast<double>(whole);
+    turns_.push_back(static_cast<float>(std::cos(angle)));
+    turns_.push_back(static_cast<float>(std::sin(angle)));
+  };
+  std::uint32_t left = points_, count = 1;
+  const auto split = [&](std::uint32_t radix) {
+    const std::uint32_t rest = left / radix;
+    passes_.push_back({radix, rest, count, turns_.size()});
+    if (radix <= 5)
+      for (std::uint32_t j = 0; j < rest; ++j)
+        for (std::uint32_t k = 1; k < radix; ++k) turn(std::uint64_t{j} * k, left);
+    else
+      for (std::uint32_t i = 0; i < left; ++i) turn(i, left);
+    left = rest;
+    count *= radix;
+  };
+  while (left % 4 == 0) split(4);
+  std::uint32_t radix = 2;
+  while (left > 1) {
+    if (radix > left / radix) radix = left;  // which is a prime
+    if (left % radix == 0)
+      split(radix);
+    else
+      ++radix;
+  }
+  last_turns_ = turns_.size();
+  for (std::uint32_t k = 0; k <= points_ / 2; ++k) turn(k, length_);
+}
+
+PENSTOCK_INLINE void power_spectrum::operator()(of_frames* frames, of_frames* memory,
+                                                of_frames* into) const noexcept {
+  for (const pass& p : passes_) {
+    const float* const turns = turns_.data() + p.turns;
+    switch (p.radix) {
+      case 2:
+        transform_pass<2>(frames, memory, p.rest, p.count, turns);
+        break;
+      case 3:
+        transform_pass<3>(frames, memory, p.rest, p.count, turns);
+        break;
+      case 4:
+        transform_pass<4>(frames, memory, p.rest, p.count, turns);
+        break;
+      case 5:
+        transform_pass<5>(frames, memory, p.rest, p.count, turns);
+        break;
+      default:
+        transform_any(frames, memory, p.radix, p.rest, p.count, turns);
+    }
+    std::swap(frames, memory);
+  }
+  if (length_ % 2 != 0) {
+    for (std::uint32_t k = 0; k < frequencies(); ++k)
+      into[k] = frames[2 * k] * frames[2 * k] + frames[2 * k + 1] * frames[2 * k + 1];
+    return;
+  }
+  const of_frames sum = frames[0] + frames[1], difference = frames[0] - frames[1];
+  into[0] = sum * sum;
+  into[points_] = difference * difference;
+  for (std::uint32_t k = 1; k <= points_ / 2; ++k) {
+    const std::uint32_t other = points_ - k;
+    const of_frames ar = frames[2 * k], ai = frames[2 * k + 1];
+    const of_frames br = frames[2 * other], bi = frames[2 * other + 1];
+    // Twice the transforms of the even and of the odd samples.
+    const of_frames even_r = ar + br, even_i = ai - bi, odd_r = ai + bi, odd_i = br - ar;
+    const float c = turns_[last_turns_ + 2 * k], s = turns_[last_turns_ + 2 * k + 1];
+    const of_frames turned_r = odd_r * c - odd_i * s, turned_i = odd_r * s + odd_i * c;
+    const of_frames r = even_r + turned_r, i = even_i + turned_i;
+    const of_frames other_r = even_r - turned_r, other_i = even_i - turned_i;
+    into[k] = (r * r + i * i) * 0.25f;
+    into[other] = (other_r * other_r + other_i * other_i) * 0.25f;
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/audio/log_mel_features.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+struct log_mel_tables {
+  explicit log_mel_tables(const log_mel_options& o) : window(window_of(o)), filters(o), spectrum(o.n_fft) {}
+  std::vector<float> window;
+  mel_filters filters;
+  power_spectrum spectrum;
+};
+
+/// Parts of a thread's memory for frames that are computed together.
+struct frame_memory {
+  frame_memory(const log_mel_tables& t, buffer& memory) {
+    const std::size_t size = t.spectrum.size(), frequencies = t.spectrum.frequencies();
+    const std::size_t vectors = 2 * size + frequencies;
+    memory.resize_for_overwrite(vectors * sizeof(of_frames) + 2 * t.window.size() * sizeof(float));
+    frames = reinterpret_cast<of_frames*>(memory.data());
+    for (std::size_t i = 0; i < vectors; ++i) ::new (frames + i) of_frames();
+    transformed = frames + size;
+    powers = transformed + size;
+    edge = reinterpret_cast<float*>(powers + frequencies);
+    frame = edge + t.window.size();
+  }
+  of_frames *frames, *transformed, *powers;
+  float* edge;   ///< of a frame that is not all within the sound
+  float* frame;  ///< one that is ready but for its place among the others
+};
+
+/// The sample at a place that may be beyond the ends of a sound.
+[[nodiscard]] inline float sample_at(std::span<const float> samples, std::int64_t at, frame_edges edges) {
+  const std::int64_t place = reflected_place(at, static_cast<std::int64_t>(samples.size()), edges);
+  return place < 0 ? 0 : samples[static_cast<std::size_t>(place)];
+}
+
+/// In several sums, which neither wait for each other nor lose as much as one.
+[[nodiscard]] inline float mean_of(const float* from, std::size_t length) noexcept {
+  std::array<float, 16> sums{};
+  std::size_t i = 0;
+  for (; i + sums.size() <= length; i += sums.size())
+    for (std::size_t part = 0; part < sums.size(); ++part) sums[part] += from[i + part];
+  float sum = 0;
+  for (; i < length; ++i) sum += from[i];
+  for (const float part : sums) sum += part;
+  return sum / static_cast<float>(length);
+}
+
+/// The samples of a frame without their mean, with preemphasis, times the window.
+inline void weigh_frame(const float* __restrict from, const std::vector<float>& window,
+                        const log_mel_options& o, float* __restrict into) noexcept {
+  const std::size_t length = window.size();
+  const float* const weights = window.data();
+  if (!o.remove_dc && o.preemphasis == 0) {
+    for (std::size_t i = 0; i < length; ++i) into[i] = from[i] * weights[i];
+    return;
+  }
+  const float mean = o.remove_dc ? mean_of(from, length) : 0;
+  const auto share = static_cast<float>(o.preemphasis);
+  const float first = from[0] - mean;
+  into[0] = (first - share * first) * weights[0];
+  for (std::size_t i = 1; i < length; ++i)
+    into[i] = ((from[i] - mean) - share * (from[i - 1] - mean)) * weights[i];
+}
+
+/// Where the values of features are: of frame f and filter m at f * `frame` + m * `mel`.
+struct feature_steps {
+  std::size_t frame, mel;
+};
+
+/// Writes the values of some frames, and returns the largest of these and `largest`.
+inline float filter_frames(const mel_filters& filters, const log_mel_options& o, const of_frames* powers,
+                           std::size_t frames, float* into, feature_steps steps, float largest) noexcept {
+  const auto floor = static_cast<float>(o.floor), add = static_cast<float>(o.add);
+  const auto unit = static_cast<float>(o.log == mel_log::natural ? 1.0
+                                       : o.log == mel_log::log10 ? 1 / std::numbers::ln10
+                                                                 : 10 / std::numbers::ln10);
+  const float* weight = filters.weights();
+  for (const mel_filters::band& band : filters.bands()) {
+    of_frames sums{};
+    const of_frames* power = powers + band.first;
+    for (const float* const end = filters.weights() + band.to; weight != end; ++weight, ++power)
+      sums += *power * *weight;
+    float* out = into;
+    for (std::size_t i = 0; i < frames; ++i, out += steps.frame) {
+      const float energy = sums[i] + add;
+      float value = energy < floor ? floor : energy;
+      if (o.log != mel_log::none) value = std::log(value) * unit;
+      largest = value > largest ? value : largest;
+      *out = value;
+    }
+    into += steps.mel;
+  }
+  return largest;
+}
+
+/// What comes after the logarithms.
+inline void finish_features(std::span<float> values, const log_mel_options& o, float largest) noexcept {
+  if (o.range == 0 && o.shift == 0 && o.multiply == 1) return;
+  const float least =
+      o.range == 0 ? -std::numeric_limits<float>::infinity() : largest - static_cast<float>(o.range);
+  const auto shift = static_cast<float>(o.shift), multiply = static_cast<float>(o.multiply);
+  for (float& value : values) value = ((value < least ? least : value) + shift) * multiply;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE log_mel_features::log_mel_features(const log_mel_options& options)
+    : options_(options),
+      tables_((detail::check_log_mel(options), std::make_shared<const detail::log_mel_tables>(options))) {}
+
+PENSTOCK_INLINE void log_mel_features::operator()(std::span<const float> samples, std::span<float> into,
+                                                  scratch& memory) const {
+  const log_mel_options& o = options_;
+  const extents wanted = shape(samples.size());
+  if (into.size() != wanted.elements()) [[unlikely]]
+    throw error(errc::shape, {"a sound of ", samples.size(), " samples has features of the shape ",
+                              to_string(wanted), ", and there is room for ", into.size(), " values"});
+  if (into.empty()) return;
+  const detail::log_mel_tables& tables = *tables_;
+  const detail::frame_memory room(tables, memory.memory);
+  const std::size_t length = tables.window.size(), step = tables.spectrum.step();
+  const std::size_t count = detail::to_size(frames(samples.size()));
+  const detail::feature_steps steps =
+      o.mels_first ? detail::feature_steps{1, count} : detail::feature_steps{o.n_mels, 1};
+  float largest = -std::numeric_limits<float>::infinity();
+  for (std::size_t first = 0; first < count; first += detail::frames_at_once) {
+    const std::size_t block = std::min(detail::frames_at_once, count - first);
+    // The transform has left something behind the frames, or between their samples.
+    for (std::size_t i = step == 1 ? length : 0; i < tables.spectrum.size(); ++i)
+      room.frames[i] = detail::of_frames{};
+    for (std::size_t i = 0; i < block; ++i) {
+      const std::int64_t begin = o.frame_begin(first + i);
+      const float* from = room.edge;
+      if (begin >= 0 && static_cast<std::uint64_t>(begin) + length <= samples.size()) [[likely]]
+        from = samples.data() + begin;
+      else
+        for (std::size_t k = 0; k < length; ++k)
+          room.edge[k] = detail::sample_at(samples, begin + static_cast<std::int64_t>(k), o.edges);
+      detail::weigh_frame(from, tables.window, o, room.frame);
+      for (std::size_t k = 0; k < length; ++k) room.frames[k * step][i] = room.frame[k];
+    }
+    tables.spectrum(room.frames, room.transformed, room.powers);
+    if (o.power == 1)
+      for (std::uint32_t k = 0; k < tables.spectrum.frequencies(); ++k)
+        for (std::size_t i = 0; i < detail::frames_at_once; ++i)
+          room.powers[k][i] = std::sqrt(room.powers[k][i]);
+    largest = detail::filter_frames(tables.filters, o, room.powers, block, into.data() + first * steps.frame,
+                                    steps, largest);
+  }
+  detail::finish_features(into, o, largest);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/mfcc_features.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `mfcc_features`.
+struct mfcc_options {
+  log_mel_options mel{};      ///< the features that are transformed; `mels_first` is for the coefficients
+  std::uint32_t n_mfcc = 40;  ///< the number of coefficients, with the zeroth; at most mel.n_mels
+  double lifter = 0;          ///< coefficient i is multiplied by 1 + lifter / 2 sin(pi i / lifter); 0: by 1
+
+  /// torchaudio.transforms.MFCC with its defaults: decibels, of which none is more than 80 below the largest.
+  [[nodiscard]] static constexpr mfcc_options torchaudio(std::uint32_t n_mfcc = 40) {
+    return {.mel = {.log = mel_log::decibels, .range = 80, .mels_first = true}, .n_mfcc = n_mfcc};
+  }
+  /// compute-mfcc-feats of Kaldi with --use-energy=false and without dither, and
+  /// torchaudio.compliance.kaldi.mfcc.
+  [[nodiscard]] static constexpr mfcc_options kaldi(std::uint32_t n_mfcc = 13, std::uint32_t n_mels = 23,
+                                                    double sample_rate = 16'000) {
+    return {.mel = log_mel_options::kaldi(n_mels, sample_rate), .n_mfcc = n_mfcc, .lifter = 22};
+  }
+};
+
+/// Mel frequency cepstral coefficients of a sound: the orthogonal cosine transform (DCT-II) of the log mel
+/// features of each frame. Made once; copies share its tables.
+///
+/// In, shape, threads, and what is thrown: as with `log_mel_features`, with coefficients in the place of
+/// mels.
+/// The scratch grows with the longest sound, as the features before the transform lie there.
+///
+///     const mfcc_features features(mfcc_options::kaldi());
+///     mfcc_features::scratch scratch;
+///     std::vector<float> samples(16'000), made(features.shape(samples.size()).elements());
+///     features(samples, made, scratch);                        // 98 x 13
+class mfcc_features {
+ public:
+  /// Memory of one thread.
+  struct scratch {
+    log_mel_features::scratch mel;
+    buffer features;
+  };
+
+  explicit mfcc_features(const mfcc_options& options = {});
+
+  [[nodiscard]] const mfcc_options& options() const noexcept { return options_; }
+  /// How many frames a sound of that many samples has.
+  [[nodiscard]] std::uint64_t frames(std::uint64_t samples) const noexcept { return mel_.frames(samples); }
+  /// The shape of the coefficients of a sound of that many samples.
+  [[nodiscard]] extents shape(std::uint64_t samples) const noexcept {
+    return options_.mel.mels_first ? extents(options_.n_mfcc, frames(samples))
+                                   : extents(frames(samples), options_.n_mfcc);
+  }
+
+  void operator()(std::span<const float> samples, std::span<float> into, scratch& memory) const;
+
+ private:
+  mfcc_options options_;
+  log_mel_features mel_;  ///< with frames first
+  std::shared_ptr<const std::vector<float>> transform_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/mfcc_features.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws `errc::argument`, with a sentence about the option that is wrong.
+inline void check_mfcc(const mfcc_options& o) {
+  check_log_mel(o.mel);
+  if (o.n_mfcc < 1 || o.n_mfcc > o.mel.n_mels)
+    throw error(errc::argument, {"mfcc features: n_mfcc is from 1 to the number of mels, which is ",
+                                 std::uint64_t{o.mel.n_mels}});
+  if (!(o.lifter >= 0 && std::isfinite(o.lifter)))
+    throw error(errc::argument, "mfcc features: lifter is a number from 0, as in .lifter = 22");
+}
+
+[[nodiscard]] inline log_mel_options with_frames_first(log_mel_options options) noexcept {
+  options.mels_first = false;
+  return options;
+}
+
+/// For each mel, its factor of each coefficient.
+[[nodiscard]] inline std::vector<float> cosine_transform(const mfcc_options& o) {
+  const double mels = o.mel.n_mels;
+  std::vector<float> made;
+  made.reserve(std::size_t{o.mel.n_mels} * o.n_mfcc);
+  for (std::uint32_t m = 0; m < o.mel.n_mels; ++m)
+    for (std::uint32_t i = 0; i < o.n_mfcc; ++i) {
+      const double lifted = o.lifter == 0 ? 1 : 1 + o.lifter / 2 * std::sin(std::numbers::pi * i / o.lifter);
+      made.push_back(static_cast<float>(lifted * std::sqrt((i == 0 ? 1 : 2) / mels) *
+                                        std::cos(std::numbers::pi / mels * (m + 0.5) * i)));
+    }
+  return made;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE mfcc_features::mfcc_features(const mfcc_options& options)
+    : options_((detail::check_mfcc(options), options)),
+      mel_(detail::with_frames_first(options.mel)),
+      transform_(std::make_shared<const std::vector<float>>(detail::cosine_transform(options))) {}
+
+PENSTOCK_INLINE void mfcc_features::operator()(std::span<const float> samples, std::span<float> into,
+                                               scratch& memory) const {
+  const extents wanted = shape(samples.size());
+  if (into.size() != wanted.elements()) [[unlikely]]
+    throw error(errc::shape, {"a sound of ", samples.size(), " samples has coefficients of the shape ",
+                              to_string(wanted), ", and there is room for ", into.size(), " values"});
+  if (into.empty()) return;
+  const std::size_t mels = options_.mel.n_mels, coefficients = options_.n_mfcc;
+  const std::size_t count = detail::to_size(frames(samples.size()));
+  // A row more, for coefficients that are not next to each other in their place.
+  memory.features.resize_for_overwrite((count * mels + coefficients) * sizeof(float));
+  float* const features = reinterpret_cast<float*>(memory.features.data());
+  float* const sums = features + count * mels;
+  mel_(samples, {features, count * mels}, memory.mel);
+  for (std::size_t f = 0; f < count; ++f) {
+    std::fill_n(sums, coefficients, 0.0f);
+    const float* factor = transform_->data();
+    for (std::size_t m = 0; m < mels; ++m, factor += coefficients) {
+      const float value = features[f * mels + m];
+      for (std::size_t i = 0; i < coefficients; ++i) sums[i] += value * factor[i];
+    }
+    for (std::size_t i = 0; i < coefficients; ++i)
+      into[options_.mel.mels_first ? i * count + f : f * coefficients + i] = sums[i];
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/log_mel.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct samples_wanted : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: log_mel and mfcc work on the samples of a sound, which are an array of float, and "
+        "get something else; decode the sound before, or name its field, as in "
+        "map<\"flac\">(log_mel())");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// Sounds that are not decoded yet, and any other array of float.
+template <class V>
+concept unread_samples =
+    array_expression<V> && std::same_as<typename std::remove_cvref_t<V>::value_type, float> &&
+    requires(const std::remove_cvref_t<V>& sound) { std::span<const float>(sound.finish().values()); };
+/// Samples in memory, of one channel.
+template <class V>
+concept read_samples = !unread_samples<V> && std::convertible_to<V, std::span<const float>>;
+
+[[noreturn, gnu::cold]] inline void refuse_channels(std::string_view operation, const extents& shape) {
+  throw error(errc::shape, {operation, " works on one channel, and this sound has the shape ",
+                            to_string(shape), "; write mono() or channel(0) before it"});
+}
+[[noreturn, gnu::cold]] inline void refuse_rate(std::string_view operation, double wanted,
+                                                std::uint32_t rate) {
+  throw error(errc::shape, {operation, " is for sounds of ", static_cast<std::uint64_t>(wanted),
+                            " Hz, and this one has ", std::uint64_t{rate}, " Hz; write resample(",
+                            static_cast<std::uint64_t>(wanted), ") before it, or set .sample_rate"});
+}
+
+[[nodiscard]] inline const log_mel_options& mel_options(const log_mel_features& made) noexcept {
+  return made.options();
+}
+[[nodiscard]] inline const log_mel_options& mel_options(const mfcc_features& made) noexcept {
+  return made.options().mel;
+}
+
+/// What `log_mel` and `mfcc` keep for one worker.
+template <class Features>
+struct features_memory {
+  typename Features::scratch features;
+  buffer dense;  ///< for `finish`
+};
+
+}  // namespace detail
+
+/// The features of a sound, as an array that is not computed yet: its shape is known without decoding, and it
+/// writes itself to its place. Made by `log_mel` and `mfcc`.
+template <class Features, class Sound>
+class features_of_sound {
+ public:
+  using unfinished = void;
+  using value_type = float;
+
+  /// Throws `errc::shape`, see `log_mel`.
+  features_of_sound(Sound sound, const Features& features, std::string_view operation,
+                    detail::features_memory<Features>& memory)
+      : sound_(std::move(sound)), features_(&features), memory_(&memory) {
+    if constexpr (requires { sound_.shape().rank(); }) {
+      const extents all = sound_.shape();
+      if (all.rank() != 1 && !(all.rank() == 2 && all[0] == 1)) [[unlikely]]
+        detail::refuse_channels(operation, all);
+      samples_ = all.elements();
+    } else {
+      samples_ = std::span<const float>(sound_).size();
+    }
+    if constexpr (requires { std::uint32_t{sound_.form().rate}; }) {
+      const double wanted = detail::mel_options(features).sample_rate;
+      if (sound_.form().rate != wanted) [[unlikely]]
+        detail::refuse_rate(operation, wanted, sound_.form().rate);
+    }
+  }
+
+  [[nodiscard]] extents shape() const { return features_->shape(samples_); }
+  void write_to(const destination<float>& into) const {
+    detail::write_or_copy(
+        into,
+        [&](float* data) {
+          compute({data, detail::to_size(shape().elements())});
+        },
+        [&] { return std::span<const float>(finish().values()); });
+  }
+  /// Valid until the worker's next sample.
+  [[nodiscard]] tensor_view<const float> finish() const {
+    const extents all = shape();
+    const std::size_t count = detail::to_size(all.elements());
+    memory_->dense.resize_for_overwrite(count * sizeof(float));
+    auto* const values = reinterpret_cast<float*>(memory_->dense.data());
+    compute({values, count});
+    return {values, all};
+  }
+
+ private:
+  void compute(std::span<float> into) const {
+    if constexpr (detail::unread_samples<Sound>)
+      (*features_)(std::span<const float>(sound_.finish().values()), into, memory_->features);
+    else
+      (*features_)(std::span<const float>(sound_), into, memory_->features);
+  }
+
+  Sound sound_;
+  const Features* features_;
+  detail::features_memory<Features>* memory_;
+  std::uint64_t samples_ = 0;
+};
+
+/// What `log_mel` and `mfcc` make: a function for `map`.
+template <class Features>
+class features_operation {
+ public:
+  using accepts_call = void;
+  using scratch = detail::features_memory<Features>;
+  template <class V>
+  using wrong_argument_for =
+      mistakes::unless<detail::unread_samples<V> || detail::read_samples<V>, mistakes::samples_wanted>;
+
+  features_operation(Features features, std::string_view name)
+      : features_(std::move(features)), name_(name) {}
+
+  /// Samples of a container that stays are referred to; lazy sounds, views, and what is about to go come
+  /// along.
+  template <class V>
+    requires(detail::unread_samples<V> || detail::read_samples<V>)
+  [[nodiscard]] auto operator()(V&& sound, const call<scratch>& c) const {
+    using type = std::remove_cvref_t<V>;
+    constexpr bool stays = std::is_lvalue_reference_v<V> && requires { typename type::allocator_type; };
+    using kept = std::conditional_t<stays, std::span<const float>, type>;
+    return features_of_sound<Features, kept>(kept(std::forward<V>(sound)), features_, name_, c.scratch);
+  }
+  [[nodiscard]] const Features& features() const noexcept { return features_; }
+
+ private:
+  Features features_;
+  std::string_view name_;
+};
+
+/// The logarithmic mel features of a sound, see `log_mel_features`: Whisper's with
+/// `log_mel(log_mel_options::whisper())`, Kaldi's with `log_mel(log_mel_options::kaldi(80))`.
+///
+/// In: a lazy sound of one channel, or its samples: an array of `float` of one dimension, or of two of which
+/// the first is 1. Out: an array expression of (frames, mels), or (mels, frames) with `mels_first`, whose
+/// shape is known before the sound is decoded; it is computed into its place.
+///
+/// Pointwise. No allocation once the memory has grown. Throws `errc::argument` for options that make no
+/// sense;
+/// `errc::shape`, for a sample, if it has several channels, or says that it has another rate.
+///
+///     auto mels = map<"wav">(log_mel(log_mel_options::whisper()));
+[[nodiscard]] inline features_operation<log_mel_features> log_mel(const log_mel_options& options = {}) {
+  return {log_mel_features(options), "log_mel"};
+}
+
+/// The cepstral coefficients of a sound, see `mfcc_features`; otherwise as `log_mel`.
+///
+///     auto coefficients = map<"wav">(mfcc(mfcc_options::kaldi()));
+[[nodiscard]] inline features_operation<mfcc_features> mfcc(const mfcc_options& options = {}) {
+  return {mfcc_features(options), "mfcc"};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/spec_augment.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `spec_augment`, with the policy LD of the paper for utterances of LibriSpeech.
+struct spec_augment_options {
+  std::uint32_t time_masks = 2;    ///< how many stretches of frames are masked
+  std::uint32_t time_width = 100;  ///< the largest number of frames of one
+  double time_share = 1;           ///< and the largest share of all frames that one may be
+  std::uint32_t freq_masks = 2;    ///< how many bands of mels
+  std::uint32_t freq_width = 27;   ///< the largest number of mels of one
+  float value = 0;                 ///< what is written there,
+  bool mean = false;               ///< or the mean of the features
+  bool mels_first = false;         ///< the features are (mels, frames) instead of (frames, mels)
+};
+
+namespace mistakes {
+
+struct features_wanted : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: spec_augment works on features, which are arrays of real numbers with two "
+                  "dimensions; name their field, as in map<\"mels\">(spec_augment())");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// A mask: so many rows, or columns, from the first one.
+struct feature_mask {
+  std::uint64_t first, width;
+};
+[[nodiscard]] inline feature_mask draw_mask(std::uint64_t widest, std::uint64_t length, rng& random) {
+  const std::uint64_t width = random.below(std::min(widest, length) + 1);
+  return {random.below(length - width + 1), width};
+}
+
+template <class V>
+concept real_array = array_expression<V> && std::floating_point<typename std::remove_cvref_t<V>::value_type>;
+template <class V>
+concept real_view = requires(const std::remove_cvref_t<V>& view) {
+  requires std::floating_point<typename std::remove_cvref_t<V>::value_type>;
+  tensor_view<const typename std::remove_cvref_t<V>::value_type>(view);
+};
+
+[[noreturn, gnu::cold]] inline void refuse_features(const extents& shape) {
+  throw error(errc::shape, {"spec_augment works on features of two dimensions, and these have the shape ",
+                            to_string(shape)})
+      .in_stage("spec_augment");
+}
+
+}  // namespace detail
+
+/// Features of which some are masked, as an array that is not computed yet: the features write themselves to
+/// the destination, and then the masks are written over them. Made by `spec_augment`.
+template <class Features>
+class spec_augmented {
+ public:
+  using unfinished = void;
+  using value_type = typename Features::value_type;
+
+  spec_augmented(Features features, const spec_augment_options& options, const rng& random, buffer& memory)
+      : features_(std::move(features)), options_(options), random_(random), memory_(&memory) {
+    if (shape().rank() != 2) [[unlikely]]
+      detail::refuse_features(shape());
+  }
+
+  [[nodiscard]] extents shape() const { return features_.shape(); }
+  void write_to(const destination<value_type>& into) const {
+    if constexpr (array_expression<Features>)
+      write_array(features_, into);
+    else
+      into.copy_from(tensor_view<const value_type>(features_));
+    const auto value = options_.mean ? mean_of(into) : static_cast<value_type>(options_.value);
+    rng random = random_;
+    const std::size_t time = options_.mels_first ? 1 : 0;
+    const std::uint64_t frames = into.shape()[time], mels = into.shape()[1 - time];
+    const std::uint64_t longest = std::min<std::uint64_t>(
+        options_.time_width, static_cast<std::uint64_t>(options_.time_share * static_cast<double>(frames)));
+    for (std::uint32_t i = 0; i < options_.time_masks; ++i)
+      mask(into, time, detail::draw_mask(longest, frames, random), value);
+    for (std::uint32_t i = 0; i < options_.freq_masks; ++i)
+      mask(into, 1 - time, detail::draw_mask(options_.freq_width, mels, random), value);
+  }
+  /// Valid until the worker's next sample.
+  [[nodiscard]] tensor_view<const value_type> finish() const {
+    memory_->resize_for_overwrite(detail::to_size(shape().elements()) * sizeof(value_type));
+    auto* const values = reinterpret_cast<value_type*>(memory_->data());
+    write_to(destination<value_type>(values, shape()));
+    return {values, shape()};
+  }
+
+ private:
+  static void mask(const destination<value_type>& into, std::size_t along, const detail::feature_mask& drawn,
+                   value_type value) {
+    const std::size_t first = detail::to_size(drawn.first), end = first + detail::to_size(drawn.width);
+    const std::size_t rows = detail::to_size(into.shape()[0]), columns = detail::to_size(into.shape()[1]);
+    for (std::size_t r = along == 0 ? first : 0; r < (along == 0 ? end : rows); ++r) {
+      const destination<value_type> row = into[r];
+      for (std::size_t c = along == 0 ? 0 : first; c < (along == 0 ? columns : end); ++c) row(c) = value;
+    }
+  }
+  [[nodiscard]] static value_type mean_of(const destination<value_type>& into) {
+    double sum = 0;
+    for (std::uint64_t r = 0; r < into.shape()[0]; ++r) {
+      const destination<value_type> row = into[detail::to_size(r)];
+      for (std::uint64_t c = 0; c < into.shape()[1]; ++c) sum += static_cast<double>(row(c));
+    }
+    const std::uint64_t count = into.shape().elements();
+    return count == 0 ? value_type{} : static_cast<value_type>(sum / static_cast<double>(count));
+  }
+
+  Features features_;
+  spec_augment_options options_;
+  rng random_;
+  buffer* memory_;
+};
+
+/// What `spec_augment` makes: a function for `map`.
+class spec_augment_operation {
+ public:
+  using accepts_call = void;
+  struct scratch {
+    buffer memory;
+  };
+  template <class>
+  static constexpr bool uses_random = true;
+  template <class V>
+  using wrong_argument_for =
+      mistakes::unless<detail::real_array<V> || detail::real_view<V>, mistakes::features_wanted>;
+
+  /// Throws `errc::argument`, see `spec_augment`.
+  explicit spec_augment_operation(const spec_augment_options& options) : options_(options) {
+    if (!(options_.time_share >= 0 && options_.time_share <= 1))
+      throw error(errc::argument, "spec_augment: time_share is a share of all frames, from 0 to 1");
+    if (!std::isfinite(options_.value))
+      throw error(errc::argument, "spec_augment: value, which is written over features, is a finite number");
+  }
+
+  /// In: features that are not computed yet, which are moved along.
+  template <detail::real_array V>
+  [[nodiscard]] auto operator()(V&& features, const call<scratch>& c) const {
+    return spec_augmented<std::remove_cvref_t<V>>(std::forward<V>(features), options_, c.random(),
+                                                  c.scratch.memory);
+  }
+  /// In: features in memory.
+  template <detail::real_view V>
+    requires(!detail::real_array<V>)
+  [[nodiscard]] auto operator()(const V& features, const call<scratch>& c) const {
+    using view = tensor_view<const typename V::value_type>;
+    return spec_augmented<view>(view(features), options_, c.random(), c.scratch.memory);
+  }
+
+ private:
+  spec_augment_options options_;
+};
+
+/// Masks some stretches of frames and some bands of mels of a sound's features, so that a model does not
+/// depend on any. The width of a mask is uniform from 0 to the largest, and then its place. torchaudio:
+/// `TimeMasking` and `FrequencyMasking`, and `SpecAugment` with `.mean = true`, which draws widths below the
+/// largest only.
+///
+/// In: an array of real numbers, computed or not, of the shape (frames, mels), or (mels, frames) with
+/// `mels_first`. Out: an array expression of the same shape. Masks of features that are shorter than them are
+/// as wide as these at most.
+///
+/// Pointwise; draws random numbers, the same for any number of workers and after a restore. No allocation
+/// once the memory has grown. Cost: what is masked is written, besides the features; with `mean` they are
+/// also read.
+/// Throws `errc::argument` unless the share is from 0 to 1 and the value finite; `errc::shape`, for a sample,
+/// if it has not two dimensions.
+/// Source: Park et al., "SpecAugment: a simple data augmentation method for automatic speech recognition",
+/// 2019, without its warping of time.
+///
+///     auto masked = map<"mels">(spec_augment({.time_masks = 10, .time_width = 80, .time_share = 0.05}));
+[[nodiscard]] inline spec_augment_operation spec_augment(const spec_augment_options& options = {}) {
+  return spec_augment_operation(options);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/audio/to_int16.hpp
 
 namespace penstock::inline v0_1 {
