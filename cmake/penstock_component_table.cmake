@@ -106,6 +106,11 @@ penstock_row(tiff "TIFF images, decoded" LIBRARY "libtiff 4.5 or later"
   FIND TIFF
   PC_REQUIRES libtiff-4 VCPKG tiff CONAN "libtiff/[>=4.5 <5] tiff")
 
+penstock_row(video "Films in mp4, mkv and webm files, decoded" LIBRARY "FFmpeg 4.4 or later"
+  FIND PenstockFfmpeg
+  PC_REQUIRES libavformat libavcodec libswscale libavutil VCPKG ffmpeg[avcodec,avformat,swscale]
+  CONAN "ffmpeg/[>=4.4 <9] avformat avcodec swscale avutil")
+
 penstock_row(pcre2 "Tokenisers of byte-level BPE: tokenizer.json, tiktoken and GPT-2"
   LIBRARY "PCRE2 10.30 or later, and nlohmann-json"
   FIND PenstockPcre2 PACKAGES PCRE2 pcre2 TARGETS PCRE2::8BIT pcre2::pcre2-8

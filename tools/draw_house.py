@@ -21,6 +21,7 @@ PLACES = {
     "core": (20, 880, "what a pipeline is; needs the standard library alone", "#dbe4f0"),
     "stage": (20, 196, "work on samples", "#e6efd8"),
     "image": (208, 380, "what happens to pixels", "#e6efd8"),
+    "video": (208, 380, "and to films", "#e6efd8"),
     "sequence": (392, 488, "and to tokens", "#e6efd8"),
     "codec": (208, 342, "values from bytes", "#e6efd8"),
     "device": (354, 488, "where batches end up", "#e6efd8"),

@@ -17,6 +17,13 @@ struct operation_wants_image : about_element {
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
+struct operation_before_clip : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(never<decltype(reached)>,
+                  "penstock: this operation works on images and gets a film; choose frames of it first, as in "
+                  "map<\"mp4\">(clip(16), resize(256))");
+  }
+};
 struct operation_wants_bytes : about_element {
   static consteval void explain(auto reached) {
     static_assert(
@@ -50,6 +57,10 @@ template <class V>
 struct image_mistake : std::type_identity<mistakes::operation_wants_image> {};
 template <channels_first_array V>
 struct image_mistake<V> : std::type_identity<mistakes::operation_after_to_chw> {};
+
+template <class V>
+  requires requires { typename std::remove_cvref_t<V>::is_lazy_film; }
+struct image_mistake<V> : std::type_identity<mistakes::operation_before_clip> {};
 
 template <class V>
 struct byte_image_mistake : image_mistake<V> {};
