@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/codec/video.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/image.hpp>
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/seed.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/video/clip.hpp>
 
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
+#include "support/count_allocations.hpp"
 #include "support/film.hpp"
 
 #include <algorithm>
@@ -208,4 +220,75 @@ TEST_CASE("what is no film, or too large, is refused before it is decoded", "[co
     ++at;
   }
   CHECK(refused(bomb).code == ps::errc::limit);
+}
+
+TEST_CASE("clips in batches are the same for any number of workers and after a restore", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  std::vector<std::string> films;
+  for (const std::string name : {"a.mp4", "b.mkv", "c.mp4", "d.mp4", "e.mkv", "f.mp4"}) {
+    const byte_vector file = file_bytes(penstock_test::write_film(
+        folder, {name, "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p",
+                 30 + 5 * static_cast<std::uint32_t>(films.size())}));
+    films.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
+  }
+  const auto plan = [&] {
+    return ps::from(films) | ps::decode<ps::video> |
+           ps::map(ps::random_clip(4, {.stride = 3}), ps::random_resized_crop(32), ps::horizontal_flip(),
+                   ps::normalize(ps::imagenet), ps::to_chw()) |
+           ps::shuffle(ps::seed(5)) | ps::repeat(2) | ps::batch(2);
+  };
+  const auto delivered = [](auto&& run, std::size_t skip) {
+    std::vector<std::vector<float>> batches;
+    std::size_t step = 0;
+    while (auto batch = run.next()) {
+      const auto values = batch->values();
+      CHECK(values.shape() == ps::extents(2, 4, 3, 32, 32));
+      if (step++ >= skip) batches.emplace_back(values.values().begin(), values.values().end());
+    }
+    return batches;
+  };
+  const auto expected = delivered((plan() | ps::workers(0)).open(), 0);
+  CHECK(expected.size() == 6);
+  CHECK((delivered((plan() | ps::workers(1)).open(), 0) == expected));
+  CHECK((delivered((plan() | ps::workers(3)).open(), 0) == expected));
+  const auto after = [&] {
+    auto run = (plan() | ps::workers(2)).open();
+    for (int i = 0; i < 2; ++i) CHECK(run.next());
+    const auto state = run.state();
+    return delivered((plan() | ps::workers(1)).open(state), 0);
+  }();
+  CHECK((after == std::vector<std::vector<float>>(expected.begin() + 2, expected.end())));
+
+  // Resized by the library's own resize: as each frame alone would be.
+  open_film opened(codec_test::to_vector(std::string_view(films[0])));
+  const byte_vector whole = opened.frames({7});
+  ps::image_scratch scratch;
+  const ps::shown_image<std::uint8_t, 3> image(
+      ps::pixel_view<std::uint8_t, 3>(reinterpret_cast<const std::uint8_t*>(whole.data()), {160, 96}));
+  const auto small = ps::resize(20, 30)(image, ps::call<ps::image_scratch>{{}, 0, 0, 0, scratch});
+  const auto alone = small.finish();
+  for (auto&& batch : (ps::from(std::vector<std::string>{films[0]}) | ps::decode<ps::video> |
+                       ps::map(ps::frames_at({9, 7}), ps::resize(20, 30)) | ps::batch(1))
+                          .epoch(0)) {
+    const auto frame = batch.values()[0][1];
+    CHECK(std::equal(alone.values().begin(), alone.values().end(), frame.values().begin()));
+  }
+}
+
+TEST_CASE("a clip allocates nothing once its memory has grown", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const byte_vector file = file_bytes(
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60}));
+  ps::video_scratch scratch;
+  const ps::video codec;
+  std::vector<std::uint8_t> pixels(160 * 96 * 3 * 3);
+  const auto take = [&](std::initializer_list<std::uint32_t> frames) {
+    const ps::film film = codec.decode(file, scratch);
+    const ps::film_clip<ps::film, ps::film::picture_type> clip(film, {frames.begin(), frames.size()}, film.picture());
+    clip.write_to(ps::destination<std::uint8_t>(pixels.data(), clip.shape()));
+  };
+  take({1, 30, 59});
+  CHECK(penstock_test::allocations_of([&] { take({40, 2, 17}); }) == 0);  // FFmpeg has an allocator of its own
 }

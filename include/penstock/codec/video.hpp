@@ -106,10 +106,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
     // Gives what the decoder has; false if a frame is damaged that others are made of.
     const auto take = [&](bool tolerant) {
       for (int got = 0; (got = decoder_.receive()) != AVERROR(EAGAIN) && got != AVERROR_EOF;) {
-        if (got < 0) {
-          if (got == AVERROR(ENOMEM)) throw std::bad_alloc();
-          return tolerant || what.recover;
-        }
+        if (got < 0) return tolerant || what.recover;
         const std::int64_t number = decoder_.frame();
         if (number < 0 || number >= std::int64_t{index.frames()}) continue;
         const std::uint32_t packet = index.packet_of(static_cast<std::uint32_t>(number));
@@ -130,7 +127,6 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       const bool tolerant = packet.time < begin;
       const int sent = decoder_.send(reader_.bytes_of(packet), packet.shown, packet.key,
                                      next != wanted.end() && next->packet == i, index.frame_of(i), i);
-      if (sent == AVERROR(ENOMEM)) throw std::bad_alloc();
       if (sent < 0 && !tolerant) {
         if (!what.recover) return false;
         damage();

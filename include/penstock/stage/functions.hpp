@@ -165,7 +165,7 @@ template <class F, class V>
   requires requires { typename F::wrong_argument; }
 struct told_mistake<F, V> : std::type_identity<typename F::wrong_argument> {};
 template <class F, class V>
-  requires requires { typename F::template wrong_argument_for<V>; }
+  requires(!alike_parts<V>) && requires { typename F::template wrong_argument_for<V>; }
 struct told_mistake<F, V> : std::type_identity<typename F::template wrong_argument_for<V>> {};
 template <accepts_call F, class V>
 struct function_check<F, V> {
@@ -183,7 +183,8 @@ template <class F, class V>
 concept takes_each = accepts_call<F> && alike_parts<V> &&
                      !std::invocable<const F&, V&&, const call<function_scratch<F>>&> &&
                      std::invocable<const F&, each_of<V>, const call<function_scratch<F>>&>;
-template <accepts_call F, alike_parts V>
+template <class F, alike_parts V>
+  requires requires { typename F::template wrong_argument_for<each_of<V>>; }
 struct told_mistake<F, V> : told_mistake<F, each_of<V>> {};
 template <accepts_call F, class V>
   requires takes_each<F, V>

@@ -230,7 +230,7 @@ class film_reader {
   [[nodiscard]] const AVCodecParameters& parameters() const noexcept { return *parameters_; }
   /// The size of a frame, before it is turned; 0 until `set_size` if only the frames themselves say it.
   [[nodiscard]] const image_size& stored() const noexcept { return stored_; }
-  [[nodiscard]] bool knows_size() const noexcept { return stored_.width != 0 && stored_.height != 0; }
+  [[nodiscard]] bool knows_size() const noexcept { return stored_.width != 0; }
   void set_size(const image_size& size, const film_limits& limits, std::string_view codec) {
     check_image_size(size, 3, {limits.width, limits.height, limits.bytes}, codec);
     stored_ = size;
@@ -251,8 +251,9 @@ class film_reader {
       throw error(errc::format, {"the ", codec, " file's frames are of the codec ", avcodec_get_name(from.codec_id),
                                  ", which is not among those that are decoded here: H.264, HEVC, VP8, VP9, AV1, MPEG-1, "
                                  "MPEG-2, MPEG-4, Motion JPEG, FFV1 and ProRes"});
-    stored_ = {from.width > 0 ? static_cast<std::uint32_t>(from.width) : 0,
-               from.height > 0 ? static_cast<std::uint32_t>(from.height) : 0};
+    stored_ = {};
+    if (from.width > 0 && from.height > 0)
+      stored_ = {static_cast<std::uint32_t>(from.width), static_cast<std::uint32_t>(from.height)};
     if (knows_size()) check_image_size(stored_, 3, {limits.width, limits.height, limits.bytes}, codec);
     if (avcodec_parameters_copy(parameters_.get(), &from) < 0) throw std::bad_alloc();
     turn_ = orient ? orientation_of(stream) : orientation::upright;
@@ -274,7 +275,6 @@ class film_reader {
         AVPacket& packet;
         ~release() { av_packet_unref(&packet); }
       } after{packet};
-      if (failed == AVERROR(ENOMEM)) throw std::bad_alloc();
       if (failed < 0 || (packet.stream_index == stream.index && (packet.flags & AV_PKT_FLAG_CORRUPT) != 0)) {
         if (!recover)
           throw error(errc::format, {"the ", codec, " file is truncated or damaged behind packet ",
