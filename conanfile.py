@@ -26,6 +26,7 @@ COMPONENTS = {
     "gif": [("giflib", "[>=5.1 <6]", ["gif"])],
     "avif": [("libavif", "[>=0.11 <2]", ["avif"])],
     "tiff": [("libtiff", "[>=4.5 <5]", ["tiff"])],
+    "video": [("ffmpeg", "[>=4.4 <9]", ["avformat", "avcodec", "swscale", "avutil"])],
     "pcre2": [("pcre2", "[>=10.30 <11]", ["pcre2-8"])],
     "sentencepiece": [(None, None, ["sentencepiece"])],
     "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# FFmpeg's libavformat, libavcodec, libswscale and libavutil under one name, PenstockFfmpeg::PenstockFfmpeg, however they
-# are packaged: with a CMake package (Conan), with files for pkg-config (distributions, vcpkg), or as libraries and headers
-# alone. Installed beside penstockConfig.cmake.
+# FFmpeg's libavformat, libavcodec, libswscale and libavutil under one name, PenstockFfmpeg::PenstockFfmpeg,
+# however they are packaged: with a CMake package (Conan), with files for pkg-config (distributions, vcpkg),
+# or as libraries and headers alone. Installed beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockFfmpeg::PenstockFfmpeg)
   set(PenstockFfmpeg_libraries)
@@ -13,7 +13,8 @@ if(NOT TARGET PenstockFfmpeg::PenstockFfmpeg)
   if(NOT PenstockFfmpeg_libraries)
     find_package(PkgConfig QUIET)
     if(PkgConfig_FOUND)
-      pkg_check_modules(PenstockFfmpeg_pc QUIET IMPORTED_TARGET libavformat>=58.76 libavcodec libswscale libavutil)
+      pkg_check_modules(PenstockFfmpeg_pc QUIET IMPORTED_TARGET libavformat>=58.76 libavcodec libswscale
+                        libavutil)
       if(TARGET PkgConfig::PenstockFfmpeg_pc)
         set(PenstockFfmpeg_libraries PkgConfig::PenstockFfmpeg_pc)
         set(PenstockFfmpeg_VERSION ${PenstockFfmpeg_pc_libavformat_VERSION})

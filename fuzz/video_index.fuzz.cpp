@@ -19,11 +19,14 @@ void check_index(const ps::detail::film_reader& reader, const ps::film_limits& l
   must(index.packets().size() <= limits.frames, "the number of packets is limited");
   must(index.frames() <= index.packets().size(), "frames are packets");
   must(index.reordered() <= 16, "frames wait for 16 others at most");
-  must(reader.stored().width <= limits.width && reader.stored().height <= limits.height, "the size is limited");
-  for (const ps::film_packet& packet : index.packets()) must(reader.bytes_of(packet).size() == packet.size, "a packet has its bytes");
+  must(reader.stored().width <= limits.width && reader.stored().height <= limits.height,
+       "the size is limited");
+  for (const ps::film_packet& packet : index.packets())
+    must(reader.bytes_of(packet).size() == packet.size, "a packet has its bytes");
   for (std::uint32_t f = 0; f < index.frames(); ++f) {
     const std::uint32_t packet = index.packet_of(f);
-    must(packet < index.packets().size() && index.frame_of(packet) == f && index.packets()[packet].shown, "a frame is a packet that is shown");
+    must(packet < index.packets().size() && index.frame_of(packet) == f && index.packets()[packet].shown,
+         "a frame is a packet that is shown");
     must(f == 0 || index.time_of(f - 1) <= index.time_of(f), "times ascend");
     const ps::decode_range range = index.packets_for(f);
     must(range.first <= range.last && range.last == packet, "what is decoded ends with the frame");
@@ -31,7 +34,8 @@ void check_index(const ps::detail::film_reader& reader, const ps::film_limits& l
   }
   if (index.frames() == 0) return;
   const std::uint32_t first = index.frame_at(index.begin_time());
-  must(first < index.frames() || !(index.begin_time() < index.end_time()), "the first frame is shown when the film begins");
+  must(first < index.frames() || !(index.begin_time() < index.end_time()),
+       "the first frame is shown when the film begins");
   must(index.frame_at(std::nan("")) == index.frames(), "no frame is shown at no time");
 }
 

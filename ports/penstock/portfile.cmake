@@ -28,6 +28,7 @@ vcpkg_check_features(
            gif PENSTOCK_ENABLE_GIF
            avif PENSTOCK_ENABLE_AVIF
            tiff PENSTOCK_ENABLE_TIFF
+           video PENSTOCK_ENABLE_VIDEO
            pcre2 PENSTOCK_ENABLE_PCRE2
            sentencepiece PENSTOCK_ENABLE_SENTENCEPIECE
            tfrecord PENSTOCK_ENABLE_TFRECORD

@@ -5,6 +5,7 @@
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
@@ -58,7 +59,8 @@ TEST_CASE("frames in any order are those of the film in sequence", "[codec][vide
 
     ps::rng random(1, 0, 0);
     for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random.below(i)]);
-    CHECK(penstock_test::wrong_frames(opened.frames(numbers), penstock_test::chosen_frames(all, one, numbers), one) == 0);
+    CHECK(penstock_test::wrong_frames(opened.frames(numbers), penstock_test::chosen_frames(all, one, numbers),
+                                      one) == 0);
     // One at a time, with a decoder that has decoded others before.
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < 40; ++i) {
@@ -106,8 +108,8 @@ TEST_CASE("a film's facts are those of its frames", "[codec][video]") {
     std::vector<std::uint32_t> numbers(65), in_whole(65);
     std::iota(numbers.begin(), numbers.end(), 0u);
     std::iota(in_whole.begin(), in_whole.end(), 35u);
-    CHECK(penstock_test::wrong_frames(opened.frames(numbers), penstock_test::chosen_frames(all, one, in_whole),
-                                      one) == 0);
+    CHECK(penstock_test::wrong_frames(opened.frames(numbers),
+                                      penstock_test::chosen_frames(all, one, in_whole), one) == 0);
   }
   SECTION("a film is turned as it says") {
     const auto upright = penstock_test::write_film(folder, {"upright.mp4", "", x264, 10});
@@ -120,7 +122,8 @@ TEST_CASE("a film's facts are those of its frames", "[codec][video]") {
       open_film opened(file_bytes(turned));
       const ps::image_size size = opened.film().facts().size;
       CHECK(size == (degrees == 180 ? ps::image_size{160, 96} : ps::image_size{96, 160}));
-      CHECK(penstock_test::wrong_frames(opened.frames({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), all, 160 * 96 * 3) == 0);
+      CHECK(penstock_test::wrong_frames(opened.frames({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), all, 160 * 96 * 3) ==
+            0);
       open_film stored(opened.bytes, {.orient = false});
       CHECK(stored.film().facts().size == ps::image_size{160, 96});
     }
@@ -140,7 +143,8 @@ TEST_CASE("a truncated film is an error, and what it has can be had", "[codec][v
     const std::size_t one = 160 * 96 * 3;
     std::size_t recovered = 0;
     for (std::size_t cut = 0; cut < 40; ++cut) {
-      const byte_vector part(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() * cut / 40));
+      const byte_vector part(file.begin(),
+                             file.begin() + static_cast<std::ptrdiff_t>(file.size() * cut / 40));
       INFO(kind.name << ", the first " << part.size() << " of " << file.size() << " bytes");
       open_film opened(part);
       const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({0})); });
@@ -163,7 +167,8 @@ TEST_CASE("a truncated film is an error, and what it has can be had", "[codec][v
 TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;
-  const auto path = penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60});
+  const auto path =
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60});
   byte_vector file = file_bytes(path);
   const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
   const std::size_t one = 160 * 96 * 3;
@@ -180,11 +185,12 @@ TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][vid
   open_film damaged(file);
   const codec_test::thrown failure = caught([&] { static_cast<void>(damaged.frames({25})); });
   CHECK(failure.code == ps::errc::format);
-  CHECK(failure.line.find("frame 25 of the video file, at 1.000000 s, cannot be decoded") != std::string::npos);
+  CHECK(failure.line.find("frame 25 of the video file, at 1.000000 s, cannot be decoded") !=
+        std::string::npos);
   CHECK(failure.line.find("decode<video>") != std::string::npos);
   // Other groups are as they were, with the same decoder.
-  CHECK(penstock_test::wrong_frames(damaged.frames({5, 50, 19}), penstock_test::chosen_frames(all, one, {5, 50, 19}),
-                                    one) == 0);
+  CHECK(penstock_test::wrong_frames(damaged.frames({5, 50, 19}),
+                                    penstock_test::chosen_frames(all, one, {5, 50, 19}), one) == 0);
   open_film recovering(file, {.recover = true});
   const byte_vector some = recovering.frames({25, 5, 26});
   CHECK(recovering.scratch.warnings == 1);
@@ -196,14 +202,18 @@ TEST_CASE("what is no film, or too large, is refused before it is decoded", "[co
     return caught([&] { static_cast<void>(open_film(file, codec).film()); });
   };
   CHECK(refused({}).line.find("the video file is empty") != std::string::npos);
-  CHECK(refused(codec_test::to_vector("RIFF....AVI LIST")).line.find("begins neither as mp4 nor as matroska") !=
-        std::string::npos);
-  CHECK(refused(codec_test::to_vector(std::string_view("\0\0\0\x10" "ftypisom\0\0\0\0", 16))).code == ps::errc::format);
+  CHECK(
+      refused(codec_test::to_vector("RIFF....AVI LIST")).line.find("begins neither as mp4 nor as matroska") !=
+      std::string::npos);
+  CHECK(refused(codec_test::to_vector(std::string_view("\0\0\0\x10"
+                                                       "ftypisom\0\0\0\0",
+                                                       16)))
+            .code == ps::errc::format);
   CHECK_FALSE(ps::video::recognises(ps::bytes_of("short")));
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;
-  const byte_vector file = file_bytes(
-      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10}));
+  const byte_vector file =
+      file_bytes(penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10}));
   CHECK(ps::video::recognises(file));
   CHECK(refused(file, {.limits = {.width = 159}}).code == ps::errc::limit);
   CHECK(refused(file, {.limits = {.bytes = 160 * 96 * 3 - 1}}).code == ps::errc::limit);
@@ -213,8 +223,9 @@ TEST_CASE("what is no film, or too large, is refused before it is decoded", "[co
   byte_vector bomb = file;
   const std::string_view name = "avc1";
   auto at = bomb.begin();
-  while ((at = std::search(at, bomb.end(), name.begin(), name.end(),
-                           [](std::byte b, char c) { return b == static_cast<std::byte>(c); })) != bomb.end()) {
+  while ((at = std::search(at, bomb.end(), name.begin(), name.end(), [](std::byte b, char c) {
+            return b == static_cast<std::byte>(c);
+          })) != bomb.end()) {
     if (bomb.end() - at > 32)
       for (int i = 28; i < 32; ++i) at[i] = std::byte{0xff};  // its width and height
     ++at;
@@ -227,9 +238,9 @@ TEST_CASE("clips in batches are the same for any number of workers and after a r
   const temp_dir folder;
   std::vector<std::string> films;
   for (const std::string name : {"a.mp4", "b.mkv", "c.mp4", "d.mp4", "e.mkv", "f.mp4"}) {
-    const byte_vector file = file_bytes(penstock_test::write_film(
-        folder, {name, "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p",
-                 30 + 5 * static_cast<std::uint32_t>(films.size())}));
+    const byte_vector file =
+        file_bytes(penstock_test::write_film(folder, {name, "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p",
+                                                      30 + 5 * static_cast<std::uint32_t>(films.size())}));
     films.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
   }
   const auto plan = [&] {
@@ -286,9 +297,40 @@ TEST_CASE("a clip allocates nothing once its memory has grown", "[codec][video]"
   std::vector<std::uint8_t> pixels(160 * 96 * 3 * 3);
   const auto take = [&](std::initializer_list<std::uint32_t> frames) {
     const ps::film film = codec.decode(file, scratch);
-    const ps::film_clip<ps::film, ps::film::picture_type> clip(film, {frames.begin(), frames.size()}, film.picture());
+    const ps::film_clip<ps::film, ps::film::picture_type> clip(film, {frames.begin(), frames.size()},
+                                                               film.picture());
     clip.write_to(ps::destination<std::uint8_t>(pixels.data(), clip.shape()));
   };
   take({1, 30, 59});
-  CHECK(penstock_test::allocations_of([&] { take({40, 2, 17}); }) == 0);  // FFmpeg has an allocator of its own
+  // FFmpeg has an allocator of its own
+  CHECK(penstock_test::allocations_of([&] { take({40, 2, 17}); }) == 0);
+}
+
+TEST_CASE("the example of docs/video.md", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const std::string films = folder.path().string();
+  for (const std::string kind : {"cats", "dogs"}) {
+    std::filesystem::create_directory(folder / kind);
+    for (const std::string name : {"1.mp4", "2.mkv"})
+      penstock_test::write_film(folder, {kind + "/" + name, "", "-c:v libx264 -pix_fmt yuv420p", 80});
+  }
+  // clang-format off
+  auto loader =
+      ps::directory(films) | ps::decode<ps::field<"bytes", ps::video>> |
+      ps::map<"bytes">(ps::random_clip(16, {.stride = 4}), ps::random_resized_crop(112),
+                       ps::horizontal_flip(), ps::normalize(ps::imagenet), ps::to_chw()) |
+      ps::shuffle(ps::seed(7)) | ps::batch(4);
+  // clang-format on
+  std::size_t batches = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    CHECK(ps::get<"bytes">(batch).shape() == ps::extents(4, 16, 3, 112, 112));
+    ++batches;
+  }
+  CHECK(batches == 1);
+  // clang-format off
+  auto lengths = ps::directory(films) | ps::decode<ps::field<"bytes", ps::video>> |
+                 ps::map<"bytes">([](const ps::film_facts& film) { return film.frames; });
+  // clang-format on
+  for (auto&& film : lengths.epoch(0)) CHECK(ps::get<"bytes">(film) == 80);
 }

@@ -22,34 +22,39 @@ struct film_kind {
   std::string options;  ///< behind `-i`
   std::uint32_t frames = 0;
   std::uint32_t width = 160, height = 96;  ///< as shown
-  std::string source = "";                 ///< of the pictures; a picture of its own for each frame by default
+  /// of the pictures; a picture of its own for each frame by default
+  std::string source = "";
 };
 
 [[nodiscard]] inline bool have_ffmpeg() { return have_program("ffmpeg", "ffmpeg -version"); }
 [[nodiscard]] inline bool have_encoder(const std::string& encoder) {
-  return run_program("ffmpeg -hide_banner -h encoder=" + encoder + " | grep -q '^Encoder " + encoder + " '").status ==
-         0;
+  return run_program("ffmpeg -hide_banner -h encoder=" + encoder + " | grep -q '^Encoder " + encoder + " '")
+             .status == 0;
 }
-[[nodiscard]] inline std::string quoted_path(const std::filesystem::path& path) { return "'" + path.string() + "'"; }
+[[nodiscard]] inline std::string quoted_path(const std::filesystem::path& path) {
+  return "'" + path.string() + "'";
+}
 
 /// Writes the film; fails the test if ffmpeg does.
 inline std::filesystem::path write_film(const temp_dir& folder, const film_kind& kind) {
   const std::filesystem::path path = folder / kind.name;
   const std::string source =
-      kind.source.empty() ? "-f lavfi -i testsrc2=s=160x96:r=25:d=" + std::to_string(kind.frames / 25.0) : kind.source;
-  const program_result made =
-      run_program("ffmpeg -hide_banner -v error -y -threads 1 " + source + " " + kind.options + " " + quoted_path(path));
+      kind.source.empty() ? "-f lavfi -i testsrc2=s=160x96:r=25:d=" + std::to_string(kind.frames / 25.0)
+                          : kind.source;
+  const program_result made = run_program("ffmpeg -hide_banner -v error -y -threads 1 " + source + " " +
+                                          kind.options + " " + quoted_path(path));
   INFO(kind.name << ": " << made.output);
   REQUIRE(made.status == 0);
   return path;
 }
 
 /// All frames in RGB, as ffmpeg decodes them from the first to the last.
-[[nodiscard]] inline codec_test::byte_vector frames_by_ffmpeg(const temp_dir& folder, const std::filesystem::path& film) {
+[[nodiscard]] inline codec_test::byte_vector frames_by_ffmpeg(const temp_dir& folder,
+                                                              const std::filesystem::path& film) {
   const std::filesystem::path raw = folder / "frames.rgb";
-  const program_result made = run_program("ffmpeg -hide_banner -v error -y -threads 1 -i " + quoted_path(film) +
-                                          " -map 0:v:0 -fps_mode passthrough -f rawvideo -pix_fmt rgb24 " +
-                                          quoted_path(raw));
+  const program_result made =
+      run_program("ffmpeg -hide_banner -v error -y -threads 1 -i " + quoted_path(film) +
+                  " -map 0:v:0 -fps_mode passthrough -f rawvideo -pix_fmt rgb24 " + quoted_path(raw));
   INFO(made.output);
   REQUIRE(made.status == 0);
   return codec_test::file_bytes(raw);
@@ -74,15 +79,16 @@ struct open_film {
     const std::size_t one = penstock::detail::to_size(picture.shape().elements());
     codec_test::byte_vector all(one * numbers.size());
     opened.each_of({numbers.data(), numbers.size()}, [&](std::size_t i) {
-      picture.write_to(penstock::destination<std::uint8_t>(reinterpret_cast<std::uint8_t*>(all.data()) + i * one,
-                                                           picture.shape()));
+      picture.write_to(penstock::destination<std::uint8_t>(
+          reinterpret_cast<std::uint8_t*>(all.data()) + i * one, picture.shape()));
     });
     return all;
   }
 };
 
 /// What `frames` takes of all frames.
-[[nodiscard]] inline codec_test::byte_vector chosen_frames(const codec_test::byte_vector& all, std::size_t one,
+[[nodiscard]] inline codec_test::byte_vector chosen_frames(const codec_test::byte_vector& all,
+                                                           std::size_t one,
                                                            const std::vector<std::uint32_t>& numbers) {
   codec_test::byte_vector chosen;
   for (const std::uint32_t n : numbers)
@@ -104,14 +110,18 @@ struct open_film {
 /// Films of every codec, container and habit that frames are to be exact for.
 [[nodiscard]] inline std::vector<film_kind> exact_films() {
   const std::string variable =
-      "-vf \"settb=1/12800,setpts='(N+mod(N,3)*0.3)/25/TB'\" -fps_mode passthrough -enc_time_base 1:12800 -video_track_timescale 12800 ";
+      "-vf \"settb=1/12800,setpts='(N+mod(N,3)*0.3)/25/TB'\" -fps_mode passthrough -enc_time_base 1:12800 "
+      "-video_track_timescale 12800 ";
   return {
       {"h264_b.mp4", "libx264", "-c:v libx264 -g 30 -bf 3 -pix_fmt yuv420p", 100},
-      {"h264_long.mp4", "libx264", "-c:v libx264 -g 600 -keyint_min 600 -sc_threshold 0 -pix_fmt yuv420p", 650},
+      {"h264_long.mp4", "libx264", "-c:v libx264 -g 600 -keyint_min 600 -sc_threshold 0 -pix_fmt yuv420p",
+       650},
       {"h264_open.mp4", "libx264",
        "-c:v libx264 -x264-params open-gop=1:keyint=20:bframes=3:b-pyramid=normal -pix_fmt yuv420p", 100},
-      {"h264_open.mkv", "libx264", "-c:v libx264 -x264-params open-gop=1:keyint=20:bframes=4 -pix_fmt yuv420p", 100},
-      {"h264_refresh.mp4", "libx264", "-c:v libx264 -x264-params intra-refresh=1:keyint=25 -pix_fmt yuv420p", 100},
+      {"h264_open.mkv", "libx264",
+       "-c:v libx264 -x264-params open-gop=1:keyint=20:bframes=4 -pix_fmt yuv420p", 100},
+      {"h264_refresh.mp4", "libx264", "-c:v libx264 -x264-params intra-refresh=1:keyint=25 -pix_fmt yuv420p",
+       100},
       {"h264_fragments.mp4", "libx264",
        "-c:v libx264 -g 12 -movflags frag_keyframe+empty_moov -pix_fmt yuv420p", 60},
       {"h264_444.mp4", "libx264", "-c:v libx264 -g 30 -pix_fmt yuv444p", 40},

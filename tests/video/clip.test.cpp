@@ -21,8 +21,8 @@ using numbers = std::vector<std::uint32_t>;
 
 namespace made_film {
 
-/// The frames of a film of `count` frames of 4 x 3 pixels, ten a second: all of frame n is the value n, but for its
-/// left column, which is 200 + n.
+/// The frames of a film of `count` frames of 4 x 3 pixels, ten a second: all of frame n is the value n, but
+/// for its left column, which is 200 + n.
 struct film {
   using unfinished = void;
   using is_lazy_film = void;
@@ -59,7 +59,8 @@ template <class Operation>
 numbers chosen(const Operation& operation, std::uint32_t count, std::uint64_t index = 0) {
   film::scratch memory;
   ps::frames_scratch scratch;
-  const auto clip = operation(film{count, &memory}, ps::call<ps::frames_scratch>{{0, index}, 0, 7, 1, scratch});
+  const auto clip =
+      operation(film{count, &memory}, ps::call<ps::frames_scratch>{{0, index}, 0, 7, 1, scratch});
   CHECK(memory.decoded == 0);
   return {clip.frames().begin(), clip.frames().end()};
 }
@@ -83,9 +84,11 @@ TEST_CASE("clips take frames as TorchCodec's samplers do", "[video][clip]") {
   CHECK(chosen(ps::clip(4), 10) == numbers{0, 1, 2, 3});
   CHECK(chosen(ps::clip(4, {.stride = 3, .at = 0}), 10) == numbers{0, 3, 6, 9});
   CHECK(chosen(ps::clip(5, {.stride = 3, .at = 2}), 10) == numbers{2, 5, 8, 8, 8});
-  CHECK(chosen(ps::clip(5, {.stride = 3, .at = 2, .policy = ps::clip_policy::wrap}), 10) == numbers{2, 5, 8, 2, 5});
-  CHECK(caught([] { chosen(ps::clip(5, {.stride = 3, .at = 2, .policy = ps::clip_policy::error}), 10); }).code ==
-        ps::errc::shape);
+  CHECK(chosen(ps::clip(5, {.stride = 3, .at = 2, .policy = ps::clip_policy::wrap}), 10) ==
+        numbers{2, 5, 8, 2, 5});
+  CHECK(caught([] {
+          chosen(ps::clip(5, {.stride = 3, .at = 2, .policy = ps::clip_policy::error}), 10);
+        }).code == ps::errc::shape);
   CHECK(caught([] { chosen(ps::clip(1, {.at = 10}), 10); }).code == ps::errc::shape);
   CHECK(caught([] { chosen(ps::clip(1), 0); }).code == ps::errc::shape);
   CHECK(caught([] { static_cast<void>(ps::clip(0)); }).code == ps::errc::argument);
@@ -97,12 +100,15 @@ TEST_CASE("clips take frames as TorchCodec's samplers do", "[video][clip]") {
   CHECK(chosen(ps::uniform_frames(1), 10) == numbers{0});
   CHECK(chosen(ps::uniform_frames(5), 3) == numbers{0, 0, 1, 1, 2});
   CHECK(chosen(ps::frames_at({9, 0, 9}), 10) == numbers{9, 0, 9});
-  CHECK(caught([] { chosen(ps::frames_at({9, 10}), 10); }).line.find("frame 10 of a film of 10 frames") !=
-        std::string::npos);
-  CHECK(caught([] { static_cast<void>(ps::frames_at(std::vector<std::uint64_t>{})); }).code == ps::errc::argument);
+  CHECK(caught([] {
+          chosen(ps::frames_at({9, 10}), 10);
+        }).line.find("frame 10 of a film of 10 frames") != std::string::npos);
+  CHECK(caught([] { static_cast<void>(ps::frames_at(std::vector<std::uint64_t>{})); }).code ==
+        ps::errc::argument);
   CHECK(chosen(ps::frames_played_at({0.95, 0.0, 0.29}), 10) == numbers{9, 0, 2});
-  CHECK(caught([] { chosen(ps::frames_played_at({1.0}), 10); }).line.find("no frame is shown at 1.000000 s") !=
-        std::string::npos);
+  CHECK(caught([] {
+          chosen(ps::frames_played_at({1.0}), 10);
+        }).line.find("no frame is shown at 1.000000 s") != std::string::npos);
 }
 
 TEST_CASE("a random clip begins anywhere that it ends within the film", "[video][clip]") {
@@ -122,7 +128,8 @@ TEST_CASE("a random clip begins anywhere that it ends within the film", "[video]
 }
 
 TEST_CASE("operations on images apply to all frames of a clip alike", "[video][clip]") {
-  const auto films = ps::from(std::vector<int>{20, 25, 30, 35, 40, 45, 50, 55}) | ps::map(made_film::as_film());
+  const auto films =
+      ps::from(std::vector<int>{20, 25, 30, 35, 40, 45, 50, 55}) | ps::map(made_film::as_film());
   SECTION("plain") {
     auto loader = films | ps::map(ps::clip(3, {.stride = 5})) | ps::batch(2);
     std::size_t batches = 0;
@@ -140,7 +147,8 @@ TEST_CASE("operations on images apply to all frames of a clip alike", "[video][c
   }
   SECTION("one draw for a clip") {
     auto loader = films |
-                  ps::map(ps::random_clip(6), ps::horizontal_flip(), ps::random_crop(2, 3), ps::to_float(), ps::to_chw()) |
+                  ps::map(ps::random_clip(6), ps::horizontal_flip(), ps::random_crop(2, 3), ps::to_float(),
+                          ps::to_chw()) |
                   ps::seed(3) | ps::batch(8);
     std::size_t mirrored = 0, cut = 0;
     for (auto&& batch : loader.epoch(0)) {

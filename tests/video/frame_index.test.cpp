@@ -12,8 +12,16 @@ namespace {
 /// I0 P3 B1 B2 | I6 B4 B5 P9 B7 B8, of which 4 and 5 need both groups.
 ps::frame_index open_groups() {
   ps::frame_index film(10);
-  for (const auto& [time, key] : std::vector<std::pair<std::int64_t, bool>>{
-           {0, true}, {3, false}, {1, false}, {2, false}, {6, true}, {4, false}, {5, false}, {9, false}, {7, false}, {8, false}})
+  for (const auto& [time, key] : std::vector<std::pair<std::int64_t, bool>>{{0, true},
+                                                                            {3, false},
+                                                                            {1, false},
+                                                                            {2, false},
+                                                                            {6, true},
+                                                                            {4, false},
+                                                                            {5, false},
+                                                                            {9, false},
+                                                                            {7, false},
+                                                                            {8, false}})
     film.add({.time = time, .duration = 1, .key = key});
   film.finish();
   return film;
@@ -34,7 +42,8 @@ TEST_CASE("frames are numbered as they are shown", "[video][frame_index]") {
   CHECK(film.end_time() == Approx(1));
 }
 
-TEST_CASE("a frame needs its group, and the one before if it is shown before its key frame", "[video][frame_index]") {
+TEST_CASE("a frame needs its group, and the one before if it is shown before its key frame",
+          "[video][frame_index]") {
   const ps::frame_index film = open_groups();
   CHECK(film.packets_for(0) == ps::decode_range{0, 0});
   CHECK(film.packets_for(2) == ps::decode_range{0, 3});
@@ -63,7 +72,10 @@ TEST_CASE("a frame is shown until the next one is", "[video][frame_index]") {
 
 TEST_CASE("packets that are not shown are no frames, and are decoded", "[video][frame_index]") {
   ps::frame_index film(25);
-  film.add({.time = -2, .key = true, .shown = false}).add({.time = -1, .shown = false}).add({.time = 0}).finish();
+  film.add({.time = -2, .key = true, .shown = false})
+      .add({.time = -1, .shown = false})
+      .add({.time = 0})
+      .finish();
   REQUIRE(film.frames() == 1);
   CHECK(film.packets_for(0) == ps::decode_range{0, 2});
   film.clear(1);

@@ -28,7 +28,7 @@ template <pixel_format Format>
 struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
 template <pixel_format Format>
 struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
-struct video;  // penstock: write #include <penstock/codec/video.hpp>, and link penstock::video
+struct video;    // penstock: write #include <penstock/codec/video.hpp>, and link penstock::video
 template <class Token>
 class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
 template <class Token>

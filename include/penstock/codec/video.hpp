@@ -9,15 +9,15 @@
 
 namespace penstock::inline v0_1 {
 
-/// The per-worker memory of `video`: the film at hand, and a decoder, which is kept as long as films have the same
-/// parameters.
+/// The per-worker memory of `video`: the film at hand, and a decoder, which is kept as long as films have the
+/// same parameters.
 class video_scratch : public detail::decoder_scratch<"video"> {
  public:
   [[nodiscard]] const detail::film_reader& reader() const noexcept { return reader_; }
   [[nodiscard]] buffer& clip() noexcept { return clip_; }
 
-  /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first one is
-  /// decoded to know it.
+  /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
+  /// one is decoded to know it.
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover) {
     next_image();
     reader_.open(file, limits, orient, recover, codec);
@@ -73,9 +73,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       case showing::nothing:
         break;
     }
-    throw error(errc::argument,
-                "a frame of a clip was read before the clip was written; an operation on clips may not look at "
-                "pixels when it is called");
+    throw error(
+        errc::argument,
+        "a frame of a clip was read before the clip was written; an operation on clips may not look at "
+        "pixels when it is called");
   }
 
  private:
@@ -87,8 +88,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   enum class showing : std::uint8_t { nothing, frame, black };
 
   template <class Draw>
-  void decode_group(decode_range range, std::span<wanted_frame> wanted, const job_type& what, const Draw& draw) {
-    // Files call frames key frames that decoders cannot begin with; then it is the groups before that are missing.
+  void decode_group(decode_range range, std::span<wanted_frame> wanted, const job_type& what,
+                    const Draw& draw) {
+    // Files call frames key frames that decoders cannot begin with; then it is the groups before that are
+    // missing.
     for (std::uint32_t groups = 1; !decode_packets(range, wanted, what, draw); groups *= 2) {
       if (range.first == 0) return give_up(wanted, what, draw);
       range.first = reader_.index().earlier(range.first, groups);
@@ -141,16 +144,17 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   }
   /// Draws the picture at hand wherever it is wanted; returns at how many places.
   template <class Draw>
-  std::size_t show(std::uint32_t packet, std::span<wanted_frame> wanted, const job_type& what, const Draw& draw) {
+  std::size_t show(std::uint32_t packet, std::span<wanted_frame> wanted, const job_type& what,
+                   const Draw& draw) {
     std::size_t shown = 0;
     auto one = std::lower_bound(wanted.begin(), wanted.end(), packet,
                                 [](const wanted_frame& w, std::uint32_t p) { return w.packet < p; });
     for (; one != wanted.end() && one->packet == packet; ++one) {
       if (one->done) continue;
       if (decoder_.size() != what.stored)
-        throw error(errc::format, {"a frame of the video file is ", decoder_.size().width, " x ",
-                                   decoder_.size().height, ", and its header says ", what.stored.width, " x ",
-                                   what.stored.height});
+        throw error(errc::format,
+                    {"a frame of the video file is ", decoder_.size().width, " x ", decoder_.size().height,
+                     ", and its header says ", what.stored.width, " x ", what.stored.height});
       shows_ = showing::frame;
       draw(one->place);
       one->done = true;
@@ -196,8 +200,8 @@ class film {
   [[nodiscard]] film_facts facts() const noexcept {
     const frame_index& index = scratch_->reader().index();
     const double begin = index.begin_time(), duration = index.end_time() - begin;
-    return {index.frames(), oriented(job_.stored, job_.turn), duration > 0 ? index.frames() / duration : 0, begin,
-            duration};
+    return {index.frames(), oriented(job_.stored, job_.turn), duration > 0 ? index.frames() / duration : 0,
+            begin, duration};
   }
   [[nodiscard]] film_facts finish() const noexcept { return facts(); }
   [[nodiscard]] std::uint64_t frames() const noexcept { return scratch_->reader().index().frames(); }
@@ -225,27 +229,30 @@ class film {
 /// Films in mp4, mov, mkv and webm files, decoded with FFmpeg, one thread for each worker.
 ///
 /// In: any byte element. Out: a lazy film, of which `clip`, `random_clip`, `uniform_frames`, `frames_at` and
-/// `frames_played_at` make clips; a function of yours gets its `film_facts`. `decode` reads the header and the
-/// packets' times, and decodes no frame. Frames are numbered as they are shown: by their presentation times, which
-/// edit lists have moved. A clip decodes the groups of pictures that it needs, each once, from their key frames to
-/// the last frame that it wants, so that frames in any order equal those of the film in sequence, to the bit.
-/// Frames that no other frame needs, and that are not wanted, are not decoded, where the codec says which they are
-/// (H.264, MPEG-1, 2 and 4).
-/// Files: of the containers' codecs H.264, HEVC, VP8, VP9, AV1, MPEG-1, MPEG-2, MPEG-4, Motion JPEG, FFV1 and ProRes,
-/// those for which FFmpeg was built; the stream of the most pixels, turned as the file says. No other demuxer, and no
-/// file or address that the film names, is opened. A change of size within a film is an error. Interlaced frames
-/// stay so, and pixels that are not square, too.
-/// Pixels: RGB by libswscale, bilinear where colours have fewer pixels and nothing faster applies, by the matrix and
-/// range that the stream names, BT.601 of 16 to 235 without; as TorchCodec on the CPU, and `ffmpeg -pix_fmt rgb24`.
-/// Kind: pointwise, keeps all guarantees. Cost: the demuxer's pass over the file, and the decoder's work. Memory per
-/// worker: 40 bytes a packet, the decoder's pictures, one frame in RGB, and the packets of files whose bytes the
-/// container changes. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg says that
-/// it is not as it was encoded, with its number and second. Damage that changes pixels and breaks no rule of the
-/// codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is allocated for them;
+/// `frames_played_at` make clips; a function of yours gets its `film_facts`. `decode` reads the header and
+/// the packets' times, and decodes no frame. Frames are numbered as they are shown: by their presentation
+/// times, which edit lists have moved. A clip decodes the groups of pictures that it needs, each once, from
+/// their key frames to the last frame that it wants, so that frames in any order equal those of the film in
+/// sequence, to the bit.
+/// Frames that no other frame needs, and that are not wanted, are not decoded, where the codec says which
+/// they are (H.264, MPEG-1, 2 and 4).
+/// Files: of the containers' codecs H.264, HEVC, VP8, VP9, AV1, MPEG-1, MPEG-2, MPEG-4, Motion JPEG, FFV1 and
+/// ProRes, those for which FFmpeg was built; the stream of the most pixels, turned as the file says. No other
+/// demuxer, and no file or address that the film names, is opened. A change of size within a film is an
+/// error. Interlaced frames stay so, and pixels that are not square, too.
+/// Pixels: RGB by libswscale, bilinear where colours have fewer pixels and nothing faster applies, by the
+/// matrix and range that the stream names, BT.601 of 16 to 235 without; as TorchCodec on the CPU, and `ffmpeg
+/// -pix_fmt rgb24`.
+/// Kind: pointwise, keeps all guarantees. Cost: the demuxer's pass over the file, and the decoder's work.
+/// Memory per worker: 40 bytes a packet, the decoder's pictures, one frame in RGB, and the packets of files
+/// whose bytes the container changes. Thread-safe, with a scratch per thread.
+/// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg
+/// says that it is not as it was encoded, with its number and second. Damage that changes pixels and breaks
+/// no rule of the codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is
+/// allocated for them;
 /// `errc::argument` if FFmpeg was built without the decoder.
-/// FFmpeg's demuxers write to the standard error stream what they think of damaged files, unless the program calls
-/// `av_log_set_level`.
+/// FFmpeg's demuxers write to the standard error stream what they think of damaged files, unless the program
+/// calls `av_log_set_level`.
 /// Source: libavformat, libavcodec and libswscale of FFmpeg 4.4 to 8.
 ///
 ///     auto clips = records | decode<video>(video{.limits = {.width = 4096, .height = 4096}}) |
@@ -255,8 +262,8 @@ struct video {
   film_limits limits{};
   /// Turns frames as the file says.
   bool orient = true;
-  /// Takes the frames that are there of truncated and damaged files, and counts each film as a warning in the run's
-  /// counters. Frames that are damaged are what FFmpeg makes of them; missing ones are black.
+  /// Takes the frames that are there of truncated and damaged files, and counts each film as a warning in the
+  /// run's counters. Frames that are damaged are what FFmpeg makes of them; missing ones are black.
   bool recover = false;
 
   static constexpr std::string_view codec_name = "video";

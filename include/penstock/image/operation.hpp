@@ -19,9 +19,10 @@ struct operation_wants_image : about_element {
 };
 struct operation_before_clip : about_element {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: this operation works on images and gets a film; choose frames of it first, as in "
-                  "map<\"mp4\">(clip(16), resize(256))");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on images and gets a film; choose frames of it first, as in "
+        "map<\"mp4\">(clip(16), resize(256))");
   }
 };
 struct operation_wants_bytes : about_element {

@@ -180,9 +180,9 @@ struct function_check<F, V> {
 };
 
 template <class F, class V>
-concept takes_each = accepts_call<F> && alike_parts<V> &&
-                     !std::invocable<const F&, V&&, const call<function_scratch<F>>&> &&
-                     std::invocable<const F&, each_of<V>, const call<function_scratch<F>>&>;
+concept takes_each =
+    accepts_call<F> && alike_parts<V> && !std::invocable<const F&, V&&, const call<function_scratch<F>>&> &&
+    std::invocable<const F&, each_of<V>, const call<function_scratch<F>>&>;
 template <class F, alike_parts V>
   requires requires { typename F::template wrong_argument_for<each_of<V>>; }
 struct told_mistake<F, V> : told_mistake<F, each_of<V>> {};

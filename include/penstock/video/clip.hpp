@@ -17,10 +17,11 @@ namespace mistakes {
 
 struct clip_wants_film : about_element {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: this operation chooses frames of a film and gets something else; decode a film "
-                  "first, as in decode<field<\"mp4\", video>>, name its field, as in map<\"mp4\">(clip(16)), and "
-                  "choose only once");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation chooses frames of a film and gets something else; decode a film "
+        "first, as in decode<field<\"mp4\", video>>, name its field, as in map<\"mp4\">(clip(16)), and "
+        "choose only once");
   }
 };
 
@@ -77,8 +78,8 @@ inline void append_clip(std::vector<std::uint32_t>& to, std::uint64_t first, std
                         std::string_view operation) {
   const std::uint64_t there = std::min(count, (frames - 1 - first) / stride + 1);
   if (there < count && policy == clip_policy::error)
-    throw error(errc::shape, {operation, ": ", count, " frames at a stride of ", stride, " from frame ", first,
-                              " on are more than the ", frames, " frames of the film"});
+    throw error(errc::shape, {operation, ": ", count, " frames at a stride of ", stride, " from frame ",
+                              first, " on are more than the ", frames, " frames of the film"});
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = i < there ? i : policy == clip_policy::wrap ? i % there : there - 1;
     to.push_back(static_cast<std::uint32_t>(first + own * stride));
@@ -108,7 +109,8 @@ struct choosing_frames {
       throw error(errc::shape, {self.describe(), ": the film has no frames"});
     self.choose(film, random, frames);
     const auto picture = film.picture();
-    return film_clip<Film, std::remove_const_t<decltype(picture)>>(film, {frames.data(), frames.size()}, picture);
+    return film_clip<Film, std::remove_const_t<decltype(picture)>>(film, {frames.data(), frames.size()},
+                                                                   picture);
   }
 };
 
@@ -221,19 +223,21 @@ class frames_played_at_operation : public choosing_frames<frames_played_at_opera
 /// `n` frames from frame `at` on, each `stride` behind the one before it. What lies behind the film's end is
 /// what `policy` says.
 ///
-/// In: a lazy film. Out: a clip, of shape (n, height, width, channels), which operations on images apply to: one
-/// call for all of its frames, so that a random crop is the same rectangle in each. Pointwise. No frame is decoded
-/// before the clip has its place in the batch; then each group of pictures that it needs is decoded once.
-/// Throws `errc::argument` for no frames, for more than 2^20, and for a stride of 0; `errc::shape`, for a sample,
-/// if the film does not have frame `at`, or too few with `clip_policy::error`.
+/// In: a lazy film. Out: a clip, of shape (n, height, width, channels), which operations on images apply to:
+/// one call for all of its frames, so that a random crop is the same rectangle in each. Pointwise. No frame
+/// is decoded before the clip has its place in the batch; then each group of pictures that it needs is
+/// decoded once.
+/// Throws `errc::argument` for no frames, for more than 2^20, and for a stride of 0; `errc::shape`, for a
+/// sample, if the film does not have frame `at`, or too few with `clip_policy::error`.
 ///
 ///     auto first = map<"mp4">(clip(16, {.stride = 4}), resize(128, 171), center_crop(112), to_chw());
 [[nodiscard]] inline clip_operation clip(any_count n, const clip_options& options = {}) {
   return {detail::frames_of(n, "clip"), options};
 }
 
-/// A clip whose first frame is drawn, so that the clip ends within the film, if it is long enough: TorchCodec's
-/// `clips_at_random_indices`. A film that is shorter is taken from its first frame on, with `policy` behind its end.
+/// A clip whose first frame is drawn, so that the clip ends within the film, if it is long enough:
+/// TorchCodec's `clips_at_random_indices`. A film that is shorter is taken from its first frame on, with
+/// `policy` behind its end.
 /// Draws one random number. Otherwise as `clip`.
 ///
 ///     auto train = map<"mp4">(random_clip(16, {.stride = 4}), random_resized_crop(112), horizontal_flip());
@@ -242,15 +246,16 @@ class frames_played_at_operation : public choosing_frames<frames_played_at_opera
 }
 
 /// `n` frames from the first to the last one, at distances that are equal but for rounding down: TorchCodec's
-/// `clips_at_regular_indices(num_clips=n)`. Of a film of fewer frames some are taken again. Otherwise as `clip`.
+/// `clips_at_regular_indices(num_clips=n)`. Of a film of fewer frames some are taken again. Otherwise as
+/// `clip`.
 ///
 ///     auto some = map<"mp4">(uniform_frames(8), resize(224, 224));
 [[nodiscard]] inline uniform_frames_operation uniform_frames(any_count n) {
   return uniform_frames_operation(detail::frames_of(n, "uniform_frames"));
 }
 
-/// The frames of these numbers, in this order; TorchCodec's `get_frames_at`. Throws `errc::shape`, for a sample,
-/// if the film does not have one of them. Otherwise as `clip`.
+/// The frames of these numbers, in this order; TorchCodec's `get_frames_at`. Throws `errc::shape`, for a
+/// sample, if the film does not have one of them. Otherwise as `clip`.
 ///
 ///     auto three = map<"mp4">(frames_at({0, 30, 10}));
 [[nodiscard]] inline frames_at_operation frames_at(std::initializer_list<std::uint64_t> frames) {
@@ -262,8 +267,8 @@ class frames_played_at_operation : public choosing_frames<frames_played_at_opera
 
 /// The frames that are shown at these seconds, in this order: frame n from its time to that of the next one.
 /// TorchCodec's `get_frames_played_at`. Seconds are the file's, which need not begin at 0: see
-/// `film_facts::begin_time`. Throws `errc::shape`, for a sample, if no frame is shown at one of them. Otherwise as
-/// `clip`.
+/// `film_facts::begin_time`. Throws `errc::shape`, for a sample, if no frame is shown at one of them.
+/// Otherwise as `clip`.
 ///
 ///     auto two = map<"mp4">(frames_played_at({0.0, 0.5}));
 [[nodiscard]] inline frames_played_at_operation frames_played_at(std::initializer_list<double> seconds) {

@@ -14,10 +14,10 @@ namespace penstock::inline v0_1 {
 /// What a film's header and index say of it; what functions get that are given a film.
 struct film_facts {
   std::uint64_t frames = 0;
-  image_size size;         ///< as shown: turned as the file says
-  double frame_rate = 0;   ///< frames a second, on average
-  double begin_time = 0;   ///< when the first frame begins to be shown, in seconds
-  double duration = 0;     ///< from there to the end of the last frame, in seconds
+  image_size size;        ///< as shown: turned as the file says
+  double frame_rate = 0;  ///< frames a second, on average
+  double begin_time = 0;  ///< when the first frame begins to be shown, in seconds
+  double duration = 0;    ///< from there to the end of the last frame, in seconds
 
   friend bool operator==(const film_facts&, const film_facts&) = default;
 };
@@ -43,9 +43,9 @@ concept lazy_film = requires(const std::remove_cvref_t<F>& film, std::uint64_t n
 };
 
 /// Some frames of a film: an array expression of shape (frames, ...), of which `Each` is one frame: a lazy
-/// image, or what operations on images made of one. An operation on images that gets a clip is called once, with
-/// the frame that is not decoded yet, so that it draws one rectangle for all frames. Frames are decoded when the
-/// clip is written to its place, straight into it.
+/// image, or what operations on images made of one. An operation on images that gets a clip is called once,
+/// with the frame that is not decoded yet, so that it draws one rectangle for all frames. Frames are decoded
+/// when the clip is written to its place, straight into it.
 ///
 /// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`.
 template <lazy_film Film, class Each>
@@ -67,9 +67,7 @@ class film_clip {
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
-  [[nodiscard]] extents shape() const {
-    return each_.shape().prepend(frames_.size());
-  }
+  [[nodiscard]] extents shape() const { return each_.shape().prepend(frames_.size()); }
   void write_to(const destination<value_type>& into) const {
     film_.each_of(frames_, [&](std::size_t i) { each_.write_to(into[i]); });
   }

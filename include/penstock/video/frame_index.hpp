@@ -23,7 +23,8 @@ struct film_packet {
   friend bool operator==(const film_packet&, const film_packet&) = default;
 };
 
-/// Which packets to decode for some frames: from one that decoding can begin at to the last one that is needed.
+/// Which packets to decode for some frames: from one that decoding can begin at to the last one that is
+/// needed.
 struct decode_range {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -34,8 +35,8 @@ struct decode_range {
 /// The index of a film: its packets in the order of decoding, and its frames in the order in which they are
 /// shown. Made by demuxing alone: no frame is decoded.
 ///
-/// Frames are numbered from 0, by their times; of equal times, as they are decoded. A frame is shown until the
-/// next one is; the last one as long as its packet says, or as long as the one before it.
+/// Frames are numbered from 0, by their times; of equal times, as they are decoded. A frame is shown until
+/// the next one is; the last one as long as its packet says, or as long as the one before it.
 ///
 /// Cost: 40 bytes a packet and 4 a frame; `finish` sorts the times. Memory is kept when it is cleared.
 ///
@@ -57,7 +58,9 @@ class frame_index {
   /// To be called when all packets are there, before anything below.
   void finish();
 
-  [[nodiscard]] std::span<const film_packet> packets() const noexcept { return {packets_.data(), packets_.size()}; }
+  [[nodiscard]] std::span<const film_packet> packets() const noexcept {
+    return {packets_.data(), packets_.size()};
+  }
   [[nodiscard]] std::uint32_t frames() const noexcept { return static_cast<std::uint32_t>(shown_.size()); }
   /// The packet of frame n.
   [[nodiscard]] std::uint32_t packet_of(std::uint32_t frame) const noexcept { return shown_[frame]; }
@@ -73,8 +76,8 @@ class frame_index {
   /// The frame that is shown at this second; `frames()` if none is.
   [[nodiscard]] std::uint32_t frame_at(double seconds) const noexcept;
 
-  /// What must be decoded for a frame. A frame that is shown before the key frame that it is decoded after, as
-  /// in an open group of pictures, needs the group before, too.
+  /// What must be decoded for a frame. A frame that is shown before the key frame that it is decoded after,
+  /// as in an open group of pictures, needs the group before, too.
   [[nodiscard]] decode_range packets_for(std::uint32_t frame) const noexcept;
   /// Where to begin if decoding from packet `first` did not do: `groups` key frames earlier.
   [[nodiscard]] std::uint32_t earlier(std::uint32_t first, std::uint32_t groups) const noexcept;

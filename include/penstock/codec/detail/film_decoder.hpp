@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#if !__has_include(<libswscale/swscale.h>)
+#error "penstock/codec/detail/film_decoder.hpp needs FFmpeg's libraries: link penstock::video"
+#endif
+
 #include <penstock/codec/detail/film_reader.hpp>
 
 extern "C" {
@@ -20,8 +24,8 @@ struct free_scaler {
 /// A decoder of FFmpeg, which is kept as long as films have the same parameters.
 class film_decoder {
  public:
-  /// Throws `errc::argument` if this FFmpeg has no decoder of the codec, and `errc::format` if it does not take the
-  /// parameters.
+  /// Throws `errc::argument` if this FFmpeg has no decoder of the codec, and `errc::format` if it does not
+  /// take the parameters.
   void open(const AVCodecParameters& parameters, unsigned reordered, std::uint64_t max_pixels, bool recover) {
     if (context_ && recover == recover_ && reordered == reordered_ && max_pixels == max_pixels_ &&
         same(*parameters_, parameters))
@@ -53,8 +57,8 @@ class film_decoder {
       context_->err_recognition |= AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
     if (const int failed = avcodec_open2(context_.get(), codec, nullptr); failed < 0) {
       close();
-      throw error(errc::format, {"the video file's parameters are none of ", avcodec_get_name(parameters.codec_id),
-                                 ": ", ffmpeg_error(failed)});
+      throw error(errc::format, {"the video file's parameters are none of ",
+                                 avcodec_get_name(parameters.codec_id), ": ", ffmpeg_error(failed)});
     }
     recover_ = recover;
     reordered_ = reordered;
@@ -66,8 +70,8 @@ class film_decoder {
 
   /// Forgets what was decoded: the next packet is one that decoding can begin at.
   void restart() noexcept { avcodec_flush_buffers(context_.get()); }
-  /// Decodes a packet. `frame` comes back with the frame that it is of. What is not wanted is not decoded if no
-  /// other frame needs it.
+  /// Decodes a packet. `frame` comes back with the frame that it is of. What is not wanted is not decoded if
+  /// no other frame needs it.
   [[nodiscard]] int send(bytes_view bytes, bool shown, bool key, bool wanted, std::uint32_t frame,
                          std::uint32_t order) noexcept {
     padded_.resize_for_overwrite(bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
@@ -124,14 +128,16 @@ class film_decoder {
   static constexpr std::int64_t hidden = -1;
 
   [[nodiscard]] static bool same(const AVCodecParameters& a, const AVCodecParameters& b) noexcept {
-    return a.codec_id == b.codec_id && a.codec_tag == b.codec_tag && a.width == b.width && a.height == b.height &&
-           a.format == b.format && a.profile == b.profile && a.level == b.level && a.color_range == b.color_range &&
-           a.color_space == b.color_space && a.extradata_size == b.extradata_size &&
+    return a.codec_id == b.codec_id && a.codec_tag == b.codec_tag && a.width == b.width &&
+           a.height == b.height && a.format == b.format && a.profile == b.profile && a.level == b.level &&
+           a.color_range == b.color_range && a.color_space == b.color_space &&
+           a.extradata_size == b.extradata_size &&
            (a.extradata_size == 0 ||
             std::memcmp(a.extradata, b.extradata, static_cast<std::size_t>(a.extradata_size)) == 0);
   }
 
-  /// By the matrix and the range that the frame names; BT.601 of 16 to 235 where it names none, as ffmpeg does.
+  /// By the matrix and the range that the frame names; BT.601 of 16 to 235 where it names none, as ffmpeg
+  /// does.
   void convert(std::uint8_t* to, int pitch) {
     const AVFrame& from = *frame_;
     auto format = static_cast<AVPixelFormat>(from.format);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#if !__has_include(<libavformat/avformat.h>) || !__has_include(<libavcodec/avcodec.h>)
+#error "penstock/codec/detail/film_reader.hpp needs FFmpeg's libraries: link penstock::video"
+#endif
+
+#include <penstock/codec/detail/film_container.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/image/image_limits.hpp>
-#include <penstock/video/detail/container_size.hpp>
 #include <penstock/video/film.hpp>
 #include <penstock/video/frame_index.hpp>
 
@@ -22,8 +26,8 @@ namespace penstock::inline v0_1 {
 /// What `video` accepts of a file's header and index, before anything is decoded. The defaults admit what
 /// cameras make.
 struct film_limits {
-  std::uint32_t width = 16'384;                 ///< in pixels
-  std::uint32_t height = 16'384;                ///< in pixels
+  std::uint32_t width = 16'384;                  ///< in pixels
+  std::uint32_t height = 16'384;                 ///< in pixels
   std::uint64_t bytes = std::uint64_t{1} << 28;  ///< of one decoded frame, in RGB
   std::uint32_t frames = 1u << 24;               ///< in the file
 };
@@ -54,7 +58,8 @@ using owned_packet = std::unique_ptr<AVPacket, free_packet>;
 using owned_frame = std::unique_ptr<AVFrame, free_frame>;
 using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
 
-/// How the matrix of a track turns its pictures: to the nearest quarter. It maps (x, y) to (ax + cy, bx + dy).
+/// How the matrix of a track turns its pictures: to the nearest quarter. It maps (x, y) to (ax + cy, bx +
+/// dy).
 /// Source: ISO/IEC 14496-12, 6.2.2; libavutil/display.h.
 [[nodiscard]] inline orientation orientation_of_matrix(const std::int32_t (&matrix)[9]) noexcept {
   const std::int64_t a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
@@ -67,9 +72,8 @@ using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
 [[nodiscard]] inline orientation orientation_of(const AVStream& stream) noexcept {
   const void* matrix = nullptr;
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
-  if (const AVPacketSideData* const side =
-          av_packet_side_data_get(stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data,
-                                  AV_PKT_DATA_DISPLAYMATRIX);
+  if (const AVPacketSideData* const side = av_packet_side_data_get(
+          stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
       side != nullptr && side->size >= sizeof(std::int32_t[9]))
     matrix = side->data;
 #else
@@ -136,7 +140,9 @@ class film_demuxer {
     made->pb = bytes_.io();
     made->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
     // A file of QuickTime can name others.
-    made->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) { return AVERROR(EPERM); };
+    made->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
+      return AVERROR(EPERM);
+    };
     auto* const format = av_find_input_format(container == film_container::mp4 ? "mov" : "matroska");
     if (format == nullptr) {
       avformat_free_context(made);
@@ -160,7 +166,8 @@ class film_demuxer {
     for (unsigned i = 0; i < context_->nb_streams; ++i) {
       AVStream& one = *context_->streams[i];
       one.discard = AVDISCARD_ALL;
-      if (one.codecpar->codec_type != AVMEDIA_TYPE_VIDEO || (one.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0)
+      if (one.codecpar->codec_type != AVMEDIA_TYPE_VIDEO ||
+          (one.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0)
         continue;
       if (best == nullptr || pixels(one) > pixels(*best)) best = &one;
     }
@@ -199,8 +206,8 @@ class film_demuxer {
 /// A film whose header and index are read: its memory is kept from file to file.
 class film_reader {
  public:
-  /// Throws `errc::format` for what is no film, and for truncated and damaged files unless `recover`, which takes
-  /// what there is and counts one damage; `errc::limit` for what is beyond the limits.
+  /// Throws `errc::format` for what is no film, and for truncated and damaged files unless `recover`, which
+  /// takes what there is and counts one damage; `errc::limit` for what is beyond the limits.
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
     file_ = file;
     damaged_ = false;
@@ -208,15 +215,16 @@ class film_reader {
     if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
     const film_container container = film_container_of(file);
     if (container == film_container::none)
-      throw error(errc::format, {"this is no ", codec,
-                                 " file: it begins neither as mp4 nor as matroska (mkv, webm); convert it, as "
-                                 "with ffmpeg -i film.avi -c copy film.mkv"})
+      throw error(errc::format,
+                  {"this is no ", codec,
+                   " file: it begins neither as mp4 nor as matroska (mkv, webm); convert it, as "
+                   "with ffmpeg -i film.avi -c copy film.mkv"})
           .at_offset(0);
     const std::uint64_t size = container_size(file);
     if (size > file.size()) {
       if (!recover)
-        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                   " bytes of at least ", size});
+        throw error(errc::format,
+                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ", size});
       damaged_ = true;
     }
     film_demuxer demuxer(file, container);
@@ -248,9 +256,10 @@ class film_reader {
     check_memory(parameters_.get());
     const AVCodecParameters& from = *stream.codecpar;
     if (!known_film_codec(from.codec_id))
-      throw error(errc::format, {"the ", codec, " file's frames are of the codec ", avcodec_get_name(from.codec_id),
-                                 ", which is not among those that are decoded here: H.264, HEVC, VP8, VP9, AV1, MPEG-1, "
-                                 "MPEG-2, MPEG-4, Motion JPEG, FFV1 and ProRes"});
+      throw error(errc::format,
+                  {"the ", codec, " file's frames are of the codec ", avcodec_get_name(from.codec_id),
+                   ", which is not among those that are decoded here: H.264, HEVC, VP8, VP9, AV1, MPEG-1, "
+                   "MPEG-2, MPEG-4, Motion JPEG, FFV1 and ProRes"});
     stored_ = {};
     if (from.width > 0 && from.height > 0)
       stored_ = {static_cast<std::uint32_t>(from.width), static_cast<std::uint32_t>(from.height)};
@@ -263,8 +272,8 @@ class film_reader {
     index_.clear(static_cast<double>(unit.num) / unit.den);
   }
 
-  void read_packets(const film_demuxer& demuxer, const AVStream& stream, const film_limits& limits, bool recover,
-                    std::string_view codec) {
+  void read_packets(const film_demuxer& demuxer, const AVStream& stream, const film_limits& limits,
+                    bool recover, std::string_view codec) {
     if (!packet_) packet_.reset(av_packet_alloc());
     check_memory(packet_.get());
     AVPacket& packet = *packet_;
@@ -277,10 +286,10 @@ class film_reader {
       } after{packet};
       if (failed < 0 || (packet.stream_index == stream.index && (packet.flags & AV_PKT_FLAG_CORRUPT) != 0)) {
         if (!recover)
-          throw error(errc::format, {"the ", codec, " file is truncated or damaged behind packet ",
-                                     index_.packets().size(), ", whose frames are shown from ",
-                                     std::to_string(last_time(stream)), " s on",
-                                     failed < 0 ? ": " + ffmpeg_error(failed) : std::string()});
+          throw error(errc::format,
+                      {"the ", codec, " file is truncated or damaged behind packet ", index_.packets().size(),
+                       ", whose frames are shown from ", std::to_string(last_time(stream)), " s on",
+                       failed < 0 ? ": " + ffmpeg_error(failed) : std::string()});
         damaged_ = true;
         if (failed < 0) break;
       }
@@ -292,9 +301,9 @@ class film_reader {
     }
   }
   [[nodiscard]] double last_time(const AVStream& stream) const noexcept {
-    return index_.packets().empty()
-               ? 0
-               : static_cast<double>(index_.packets().back().time) * stream.time_base.num / stream.time_base.den;
+    return index_.packets().empty() ? 0
+                                    : static_cast<double>(index_.packets().back().time) *
+                                          stream.time_base.num / stream.time_base.den;
   }
 
   void add(const AVPacket& packet, const AVStream& stream, std::string_view codec) {
@@ -307,8 +316,8 @@ class film_reader {
                                  " is shown; convert it, as with ffmpeg -i film.mkv film.mp4"});
     // Parameters that change on the way come as side data, which packets of the file do not have.
     if (av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr)
-      throw error(errc::format, {"the ", codec, " file's parameters change at packet ", index_.packets().size(),
-                                 "; encode it with one set of parameters"});
+      throw error(errc::format, {"the ", codec, " file's parameters change at packet ",
+                                 index_.packets().size(), "; encode it with one set of parameters"});
     film_packet own;
     own.time = time;
     own.duration = packet.duration;

@@ -24,7 +24,8 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   if (text.starts_with("\x1a\x45\xdf\xa3")) return film_container::matroska;
   if (text.size() < 8) return film_container::none;
   const std::string_view box = text.substr(4, 4);
-  for (const std::string_view known : {"ftyp", "moov", "mdat", "free", "skip", "wide", "styp", "moof", "pnot"})
+  for (const std::string_view known :
+       {"ftyp", "moov", "mdat", "free", "skip", "wide", "styp", "moof", "pnot"})
     if (box == known) return film_container::mp4;
   return film_container::none;
 }
@@ -51,14 +52,15 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return at;
 }
 
-/// The number of bytes that the elements say the file has; more than it has if it is truncated. Elements without
-/// a size, as in what is recorded live, are followed into. Source: RFC 8794; RFC 9559.
+/// The number of bytes that the elements say the file has; more than it has if it is truncated. Elements
+/// without a size, as in what is recorded live, are followed into. Source: RFC 8794; RFC 9559.
 [[nodiscard]] inline std::uint64_t matroska_size(bytes_view file) noexcept {
   std::uint64_t at = 0;
   while (at < file.size()) {
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
-      for (std::uint64_t bits = big_endian(file, place, 1); length <= 8 && (bits & 0x80) == 0; bits <<= 1) ++length;
+      for (std::uint64_t bits = big_endian(file, place, 1); length <= 8 && (bits & 0x80) == 0; bits <<= 1)
+        ++length;
       return length;
     };
     const unsigned id_bytes = length_at(at);
