@@ -29,6 +29,7 @@ COMPONENTS = {
     "utf8proc": [("utf8proc", "[>=2.2 <3]", ["utf8proc"])],
     "audio": [("libsndfile", "[>=1.1 <2]", ["sndfile"])],
     "resample": [("soxr", "[>=0.1.3 <1]", ["soxr"])],
+    "video": [("ffmpeg", "[>=4.4 <9]", ["avformat", "avcodec", "swscale", "avutil"])],
     "pcre2": [("pcre2", "[>=10.30 <11]", ["pcre2-8"])],
     "sentencepiece": [(None, None, ["sentencepiece"])],
     "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],

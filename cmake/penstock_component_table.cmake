@@ -122,6 +122,11 @@ penstock_row(resample "Sounds resampled to another rate, and played faster or sl
   HEADER soxr.h NAMES soxr libsoxr
   PC_REQUIRES soxr VCPKG soxr CONAN "soxr/[>=0.1.3 <1] soxr")
 
+penstock_row(video "Films in mp4, mkv and webm files, decoded" LIBRARY "FFmpeg 4.4 or later"
+  FIND PenstockFfmpeg
+  PC_REQUIRES libavformat libavcodec libswscale libavutil VCPKG ffmpeg[avcodec,avformat,swscale]
+  CONAN "ffmpeg/[>=4.4 <9] avformat avcodec swscale avutil")
+
 penstock_row(pcre2 "Tokenisers of byte-level BPE: tokenizer.json, tiktoken and GPT-2"
   LIBRARY "PCRE2 10.30 or later, utf8proc and nlohmann-json"
   FIND PenstockPcre2 PACKAGES PCRE2 pcre2 TARGETS PCRE2::8BIT pcre2::pcre2-8

@@ -94,5 +94,6 @@ install(
         ${PROJECT_SOURCE_DIR}/cmake/penstock_component_table.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockArrow.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLibtorch.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockFfmpeg.cmake
   DESTINATION ${penstock_package_dir}
   COMPONENT penstock-core)

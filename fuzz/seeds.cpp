@@ -687,6 +687,15 @@ void sounds(folder& out) {
     }
 }
 
+/// [how] file, of the films in tests/data/film_files
+void films(folder& out, const std::filesystem::path& data) {
+  for (const auto& one : std::filesystem::directory_iterator(data / "film_files")) {
+    std::ifstream in(one.path(), std::ios::binary);
+    const std::string file{std::istreambuf_iterator<char>(in), {}};
+    for (unsigned how = 0; how < 2; ++how) out.add("video_index", mode(how) + file);
+  }
+}
+
 /// [kind] [size of a text] text, and the files of a tokenizer; see bpe.fuzz.cpp.
 void tokenizers(folder& out, const std::filesystem::path& data) {
   const std::string text =
@@ -883,6 +892,7 @@ int main(int argc, char** argv) {
   more_images(out);
   image_files(out, argv[2]);
   sounds(out);
+  films(out, argv[2]);
   tokenizers(out, argv[2]);
   stores(out);
   answers(out);

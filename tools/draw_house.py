@@ -23,6 +23,7 @@ PLACES = {
     "image": (208, 300, "work on pixels", "#e6efd8"),
     "audio": (310, 396, "on sounds", "#e6efd8"),
     "sequence": (406, 488, "on tokens", "#e6efd8"),
+    "video": (208, 300, "on films", "#e6efd8"),
     "codec": (208, 342, "values from bytes", "#e6efd8"),
     "device": (354, 488, "where batches end up", "#e6efd8"),
     "base": (500, 880, "what rooms share", "#dbe4f0"),

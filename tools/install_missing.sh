@@ -99,6 +99,8 @@ install_missing() {
     have_header utf8proc.h || wanted+=(libutf8proc-dev)
     have_header sndfile.h || wanted+=(libsndfile1-dev)
     have_header soxr.h || wanted+=(libsoxr-dev)
+    { have_header libavutil/avutil.h && have_header libavcodec/avcodec.h && have_header libavformat/avformat.h &&
+      have_header libswscale/swscale.h; } || wanted+=(libavformat-dev libavcodec-dev libswscale-dev)
     have_pcre2 || wanted+=(libpcre2-dev)
     have_header sentencepiece_processor.h || wanted+=(libsentencepiece-dev)
     have_header isa-l/crc.h || wanted+=(libisal-dev)
@@ -114,6 +116,7 @@ install_missing() {
     command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || wanted+=(nginx-light)
     command -v openssl >/dev/null || wanted+=(openssl)
     command -v curl >/dev/null || wanted+=(curl)
+    command -v ffmpeg >/dev/null || wanted+=(ffmpeg) # which makes the films of the tests
     command -v memcached >/dev/null || optional+=(memcached)
     # What makes calls of the system fail, and clocks differ.
     command -v fiu-run >/dev/null || optional+=(fiu-utils)

@@ -10,8 +10,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 PENSTOCK = INCLUDE / "penstock"
-ROOMS = ("core", "base", "order", "storage", "image", "audio", "sequence", "codec", "source", "stage", "evaluation",
-         "run", "inspection", "device", "observe", "integration")
+ROOMS = ("core", "base", "order", "storage", "image", "video", "audio", "sequence", "codec", "source", "stage",
+         "evaluation", "run", "inspection", "device", "observe", "integration")
 # Folders of a room that are no part of the interface; tools/room_edges.txt says who includes them.
 INNER = ("codec/layouts", "source/files", "source/joined", "source/records", "source/rows", "source/tables", "source/tar",
          "source/text", "storage/cache", "storage/crypto", "storage/local", "storage/reads", "storage/resilience",

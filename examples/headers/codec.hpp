@@ -22,6 +22,7 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_snappy.hpp>
 #include <penstock/codec/unpack_xz.hpp>
+#include <penstock/codec/video.hpp>
 #include <penstock/codec/zstd.hpp>
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/ffcv.hpp>

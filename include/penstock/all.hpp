@@ -19,3 +19,4 @@
 #include <penstock/source.hpp>
 #include <penstock/stage.hpp>
 #include <penstock/storage.hpp>
+#include <penstock/video.hpp>

@@ -31,6 +31,7 @@ vcpkg_check_features(
            utf8proc PENSTOCK_ENABLE_UTF8PROC
            audio PENSTOCK_ENABLE_AUDIO
            resample PENSTOCK_ENABLE_RESAMPLE
+           video PENSTOCK_ENABLE_VIDEO
            pcre2 PENSTOCK_ENABLE_PCRE2
            sentencepiece PENSTOCK_ENABLE_SENTENCEPIECE
            tfrecord PENSTOCK_ENABLE_TFRECORD

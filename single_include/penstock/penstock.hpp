@@ -5342,6 +5342,7 @@ struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link
 template <pixel_format Format>
 struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
 struct audio;    // penstock: write #include <penstock/codec/audio.hpp>, and link penstock::audio
+struct video;    // penstock: write #include <penstock/codec/video.hpp>, and link penstock::video
 template <class Token>
 class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
 template <class Token>
@@ -14245,6 +14246,14 @@ struct operation_on_sound : about_element {
         "fraction or as a duration, as in random_crop(5.0), random_crop(5s) and crop(1.5, 5.0)");
   }
 };
+struct operation_before_clip : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on images and gets a film; choose frames of it first, as in "
+        "map<\"mp4\">(clip(16), resize(256))");
+  }
+};
 struct operation_wants_bytes : about_element {
   static consteval void explain(auto reached) {
     static_assert(
@@ -14281,6 +14290,10 @@ struct image_mistake<V> : std::type_identity<mistakes::operation_after_to_chw> {
 template <class V>
   requires requires { typename std::remove_cvref_t<V>::is_lazy_sound; }
 struct image_mistake<V> : std::type_identity<mistakes::operation_on_sound> {};
+
+template <class V>
+  requires requires { typename std::remove_cvref_t<V>::is_lazy_film; }
+struct image_mistake<V> : std::type_identity<mistakes::operation_before_clip> {};
 
 template <class V>
 struct byte_image_mistake : image_mistake<V> {};
@@ -74856,6 +74869,13 @@ concept takes_unfinished = requires { typename F::accepts_unfinished; };
 template <class F>
 concept accepts_call = requires { typename F::accepts_call; };
 
+/// Many parts that are alike, as the frames of a clip. A function with memory that takes one part, an
+/// `each_type`, and not all of them, is called once, for all: by `with(f, call)` of the value.
+template <class V>
+concept alike_parts = requires { typename std::remove_cvref_t<V>::each_type; };
+template <alike_parts V>
+using each_of = const typename std::remove_cvref_t<V>::each_type&;
+
 template <class F>
 using function_scratch =
     typename scratch_or<std::conditional_t<accepts_call<F>, F, nothing_for<F>>, nothing_for<F>>::type;
@@ -74956,7 +74976,7 @@ template <class F, class V>
   requires requires { typename F::wrong_argument; }
 struct told_mistake<F, V> : std::type_identity<typename F::wrong_argument> {};
 template <class F, class V>
-  requires requires { typename F::template wrong_argument_for<V>; }
+  requires(!alike_parts<V>) && requires { typename F::template wrong_argument_for<V>; }
 struct told_mistake<F, V> : std::type_identity<typename F::template wrong_argument_for<V>> {};
 template <accepts_call F, class V>
 struct function_check<F, V> {
@@ -74967,6 +74987,21 @@ template <accepts_call F, class V>
   requires std::invocable<const F&, V&&, const call<function_scratch<F>>&>
 struct function_check<F, V> {
   using result = std::invoke_result_t<const F&, V&&, const call<function_scratch<F>>&>;
+  using wrong = mistakes::none;
+};
+
+template <class F, class V>
+concept takes_each =
+    accepts_call<F> && alike_parts<V> && !std::invocable<const F&, V&&, const call<function_scratch<F>>&> &&
+    std::invocable<const F&, each_of<V>, const call<function_scratch<F>>&>;
+template <class F, alike_parts V>
+  requires requires { typename F::template wrong_argument_for<each_of<V>>; }
+struct told_mistake<F, V> : told_mistake<F, each_of<V>> {};
+template <accepts_call F, class V>
+  requires takes_each<F, V>
+struct function_check<F, V> {
+  using result = decltype(std::declval<V>().with(std::declval<const F&>(),
+                                                 std::declval<const call<function_scratch<F>>&>()));
   using wrong = mistakes::none;
 };
 
@@ -74985,7 +75020,11 @@ consteval auto diagnose_function() {
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
   if constexpr (accepts_call<F>) {
-    return f(std::forward<V>(value), call<function_scratch<F>>{c.at, c.piece, c.seed, c.stream, c.scratch});
+    const call<function_scratch<F>> own{c.at, c.piece, c.seed, c.stream, c.scratch};
+    if constexpr (takes_each<F, V>)
+      return value.with(f, own);
+    else
+      return f(std::forward<V>(value), own);
   } else {
     const auto with = [&](auto&... random) -> decltype(auto) {
       if constexpr (std::is_member_pointer_v<F>)
@@ -83698,6 +83737,531 @@ PENSTOCK_INLINE std::vector<std::string> stage(const far_storage& far, const std
 
 }  // namespace penstock::inline v0_1::detail::staging
 
+// ---- penstock/video/film.hpp
+
+/// Films and clips that are not decoded yet: frames are decoded when the batch has a place for them.
+namespace penstock::inline v0_1 {
+
+/// What a film's header and index say of it; what functions get that are given a film.
+struct film_facts {
+  std::uint64_t frames = 0;
+  image_size size;        ///< as shown: turned as the file says
+  double frame_rate = 0;  ///< frames a second, on average
+  double begin_time = 0;  ///< when the first frame begins to be shown, in seconds
+  double duration = 0;    ///< from there to the end of the last frame, in seconds
+
+  friend bool operator==(const film_facts&, const film_facts&) = default;
+};
+
+/// A film that is not decoded yet. It is valid until the worker's next `decode`.
+///   facts()                film_facts
+///   time_of(n)             when frame n begins to be shown, in seconds
+///   frame_at(seconds)      the frame that is shown then; `facts().frames` if none is
+///   picture()              a lazy image: the frame that `each_of` is at
+///   each_of(frames, draw)  decodes frames, and calls draw(i) when `picture()` is frames[i]; in the order of
+///                          decoding, each group of pictures once
+///   memory()               a buffer that a clip's `finish` may use
+template <class F>
+concept lazy_film = requires(const std::remove_cvref_t<F>& film, std::uint64_t n, double seconds,
+                             std::span<const std::uint32_t> frames, void (*draw)(std::size_t)) {
+  typename std::remove_cvref_t<F>::is_lazy_film;
+  { film.facts() } -> std::convertible_to<film_facts>;
+  { film.time_of(n) } -> std::same_as<double>;
+  { film.frame_at(seconds) } -> std::convertible_to<std::uint64_t>;
+  film.picture();
+  film.each_of(frames, draw);
+  { film.memory() } -> std::same_as<buffer&>;
+};
+
+/// Some frames of a film: an array expression of shape (frames, ...), of which `Each` is one frame: a lazy
+/// image, or what operations on images made of one. An operation on images that gets a clip is called once,
+/// with the frame that is not decoded yet, so that it draws one rectangle for all frames. Frames are decoded
+/// when the clip is written to its place, straight into it.
+///
+/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`.
+template <lazy_film Film, class Each>
+class film_clip {
+ public:
+  using unfinished = void;
+  using is_film_clip = void;
+  using each_type = Each;
+  using value_type = typename Each::value_type;
+
+  /// `frames` must live as long as the clip, each below the film's number of frames.
+  film_clip(const Film& film, std::span<const std::uint32_t> frames, const Each& each)
+      : film_(film), frames_(frames), each_(each) {}
+
+  /// The numbers of the frames, in the order of the clip.
+  [[nodiscard]] std::span<const std::uint32_t> frames() const noexcept { return frames_; }
+  [[nodiscard]] const Film& film() const noexcept { return film_; }
+  /// One frame, before it is decoded.
+  [[nodiscard]] const Each& each() const noexcept { return each_; }
+
+  /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
+  [[nodiscard]] extents shape() const { return each_.shape().prepend(frames_.size()); }
+  void write_to(const destination<value_type>& into) const {
+    film_.each_of(frames_, [&](std::size_t i) { each_.write_to(into[i]); });
+  }
+  /// All values, without gaps; valid as long as the film, until its next use.
+  [[nodiscard]] tensor_view<const value_type> finish() const {
+    const extents all = shape();
+    buffer& memory = film_.memory();
+    memory.resize_for_overwrite(detail::to_size(all.elements()) * sizeof(value_type));
+    auto* const values = reinterpret_cast<value_type*>(memory.data());
+    write_to(destination<value_type>(values, all));
+    return {values, all};
+  }
+
+  /// The clip of frames that `f` makes of one of these.
+  template <class F, class Call>
+  [[nodiscard]] auto with(const F& f, const Call& c) const {
+    using made = std::remove_cvref_t<decltype(f(each_, c))>;
+    return film_clip<Film, made>(film_, frames_, f(each_, c));
+  }
+
+ private:
+  Film film_;
+  std::span<const std::uint32_t> frames_;
+  Each each_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/video/clip.hpp
+
+/// Operations that choose frames of a film: which ones is decided before anything is decoded.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct clip_wants_film : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation chooses frames of a film and gets something else; decode a film "
+        "first, as in decode<field<\"mp4\", video>>, name its field, as in map<\"mp4\">(clip(16)), and "
+        "choose only once");
+  }
+};
+
+}  // namespace mistakes
+
+/// What becomes of the frames of a clip that lie behind the film's end, as TorchCodec's samplers have it.
+///   repeat_last   the clip's last frame that the film has is repeated
+///   wrap          the clip begins again with its own first frame
+///   error         the sample is an error
+enum class clip_policy : std::uint8_t { repeat_last, wrap, error };
+
+/// Which frames `clip` takes.
+struct clip_options {
+  std::uint64_t stride = 1;  ///< from one frame to the next
+  std::uint64_t at = 0;      ///< the first one
+  clip_policy policy = clip_policy::repeat_last;
+};
+
+/// Which frames `random_clip` takes.
+struct random_clip_options {
+  std::uint64_t stride = 1;  ///< from one frame to the next
+  clip_policy policy = clip_policy::repeat_last;
+};
+
+/// What an operation that chooses frames keeps for one worker: their numbers.
+struct frames_scratch {
+  std::vector<std::uint32_t> frames;
+};
+
+namespace detail {
+
+/// The most frames of a clip.
+inline constexpr std::uint64_t longest_clip = std::uint64_t{1} << 20;
+
+[[nodiscard]] inline std::uint64_t frames_of(const any_count& n, std::string_view operation) {
+  const std::uint64_t frames = n.of(operation);
+  if (frames == 0 || frames > longest_clip)
+    throw error(errc::argument,
+                {operation, ": ", frames, " frames; write a number from 1 to ", longest_clip});
+  return frames;
+}
+inline void check_stride(std::uint64_t stride, std::string_view operation) {
+  if (stride == 0 || stride > std::uint64_t{1} << 32)
+    throw error(errc::argument, {operation, ": a stride of ", stride, "; write a number from 1 to 2^32"});
+}
+[[noreturn, gnu::cold]] inline void refuse_frame(std::string_view operation, std::uint64_t frame,
+                                                 std::uint64_t frames) {
+  throw error(errc::shape, {operation, ": frame ", frame, " of a film of ", frames, " frames"});
+}
+
+/// Appends the frames of a clip of a film that has more than `first` frames.
+inline void append_clip(std::vector<std::uint32_t>& to, std::uint64_t first, std::uint64_t count,
+                        std::uint64_t stride, clip_policy policy, std::uint64_t frames,
+                        std::string_view operation) {
+  const std::uint64_t there = std::min(count, (frames - 1 - first) / stride + 1);
+  if (there < count && policy == clip_policy::error)
+    throw error(errc::shape, {operation, ": ", count, " frames at a stride of ", stride, " from frame ",
+                              first, " on are more than the ", frames, " frames of the film"});
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t own = i < there ? i : policy == clip_policy::wrap ? i % there : there - 1;
+    to.push_back(static_cast<std::uint32_t>(first + own * stride));
+  }
+}
+
+}  // namespace detail
+
+/// The base of operations that choose frames: functions for `map` that make a clip of a film. `Self` has
+/// `choose(film, random, frames)`, which appends the numbers of frames, below the film's, in any order, and
+/// `describe()`.
+template <class Self, bool Random = false>
+struct choosing_frames {
+  using accepts_call = void;
+  using scratch = frames_scratch;
+  template <class>
+  static constexpr bool uses_random = Random;
+  using wrong_argument = mistakes::clip_wants_film;
+
+  template <lazy_film Film>
+  [[nodiscard]] auto operator()(const Film& film, const call<frames_scratch>& c) const {
+    std::vector<std::uint32_t>& frames = c.scratch.frames;
+    frames.clear();
+    rng random = c.random();
+    const Self& self = static_cast<const Self&>(*this);
+    if (film.facts().frames == 0) [[unlikely]]
+      throw error(errc::shape, {self.describe(), ": the film has no frames"});
+    self.choose(film, random, frames);
+    const auto picture = film.picture();
+    return film_clip<Film, std::remove_const_t<decltype(picture)>>(film, {frames.data(), frames.size()},
+                                                                   picture);
+  }
+};
+
+/// What `clip(...)` makes: a function for `map`.
+class clip_operation : public choosing_frames<clip_operation> {
+ public:
+  clip_operation(std::uint64_t count, const clip_options& options) : count_(count), options_(options) {
+    detail::check_stride(options.stride, "clip");
+  }
+
+  template <class Film>
+  void choose(const Film& film, rng& /*random*/, std::vector<std::uint32_t>& frames) const {
+    const std::uint64_t all = film.facts().frames;
+    if (options_.at >= all) [[unlikely]]
+      detail::refuse_frame("clip", options_.at, all);
+    detail::append_clip(frames, options_.at, count_, options_.stride, options_.policy, all, "clip");
+  }
+  [[nodiscard]] std::string describe() const { return "clip(" + std::to_string(count_) + ")"; }
+
+ private:
+  std::uint64_t count_;
+  clip_options options_;
+};
+
+/// What `random_clip(...)` makes: a function for `map`.
+class random_clip_operation : public choosing_frames<random_clip_operation, true> {
+ public:
+  random_clip_operation(std::uint64_t count, const random_clip_options& options)
+      : count_(count), options_(options) {
+    detail::check_stride(options.stride, "random_clip");
+  }
+
+  template <class Film>
+  void choose(const Film& film, rng& random, std::vector<std::uint32_t>& frames) const {
+    const std::uint64_t all = film.facts().frames, span = (count_ - 1) * options_.stride + 1;
+    const std::uint64_t first = random.below(all > span ? all - span + 1 : 1);
+    detail::append_clip(frames, first, count_, options_.stride, options_.policy, all, "random_clip");
+  }
+  [[nodiscard]] std::string describe() const { return "random_clip(" + std::to_string(count_) + ")"; }
+
+ private:
+  std::uint64_t count_;
+  random_clip_options options_;
+};
+
+/// What `uniform_frames(...)` makes: a function for `map`.
+class uniform_frames_operation : public choosing_frames<uniform_frames_operation> {
+ public:
+  explicit uniform_frames_operation(std::uint64_t count) : count_(count) {}
+
+  template <class Film>
+  void choose(const Film& film, rng& /*random*/, std::vector<std::uint32_t>& frames) const {
+    const std::uint64_t last = film.facts().frames - 1;
+    for (std::uint64_t i = 0; i < count_; ++i)
+      frames.push_back(static_cast<std::uint32_t>(count_ == 1 ? 0 : i * last / (count_ - 1)));
+  }
+  [[nodiscard]] std::string describe() const { return "uniform_frames(" + std::to_string(count_) + ")"; }
+
+ private:
+  std::uint64_t count_;
+};
+
+/// What `frames_at(...)` makes: a function for `map`.
+class frames_at_operation : public choosing_frames<frames_at_operation> {
+ public:
+  explicit frames_at_operation(std::vector<std::uint64_t> frames) : frames_(std::move(frames)) {
+    static_cast<void>(detail::frames_of(frames_.size(), "frames_at"));
+  }
+
+  template <class Film>
+  void choose(const Film& film, rng& /*random*/, std::vector<std::uint32_t>& frames) const {
+    const std::uint64_t all = film.facts().frames;
+    for (const std::uint64_t frame : frames_) {
+      if (frame >= all) [[unlikely]]
+        detail::refuse_frame("frames_at", frame, all);
+      frames.push_back(static_cast<std::uint32_t>(frame));
+    }
+  }
+  [[nodiscard]] std::string describe() const { return "frames_at"; }
+
+ private:
+  std::vector<std::uint64_t> frames_;
+};
+
+/// What `frames_played_at(...)` makes: a function for `map`.
+class frames_played_at_operation : public choosing_frames<frames_played_at_operation> {
+ public:
+  explicit frames_played_at_operation(std::vector<double> seconds) : seconds_(std::move(seconds)) {
+    static_cast<void>(detail::frames_of(seconds_.size(), "frames_played_at"));
+  }
+
+  template <class Film>
+  void choose(const Film& film, rng& /*random*/, std::vector<std::uint32_t>& frames) const {
+    const film_facts facts = film.facts();
+    for (const double second : seconds_) {
+      const std::uint64_t frame = film.frame_at(second);
+      if (frame >= facts.frames) [[unlikely]]
+        throw error(errc::shape, {"frames_played_at: no frame is shown at ", std::to_string(second),
+                                  " s; the film is shown from ", std::to_string(facts.begin_time), " s to ",
+                                  std::to_string(facts.begin_time + facts.duration), " s"});
+      frames.push_back(static_cast<std::uint32_t>(frame));
+    }
+  }
+  [[nodiscard]] std::string describe() const { return "frames_played_at"; }
+
+ private:
+  std::vector<double> seconds_;
+};
+
+/// `n` frames from frame `at` on, each `stride` behind the one before it. What lies behind the film's end is
+/// what `policy` says.
+///
+/// In: a lazy film. Out: a clip, of shape (n, height, width, channels), which operations on images apply to:
+/// one call for all of its frames, so that a random crop is the same rectangle in each. Pointwise. No frame
+/// is decoded before the clip has its place in the batch; then each group of pictures that it needs is
+/// decoded once.
+/// Throws `errc::argument` for no frames, for more than 2^20, and for a stride of 0; `errc::shape`, for a
+/// sample, if the film does not have frame `at`, or too few with `clip_policy::error`.
+///
+///     auto first = map<"mp4">(clip(16, {.stride = 4}), resize(128, 171), center_crop(112), to_chw());
+[[nodiscard]] inline clip_operation clip(any_count n, const clip_options& options = {}) {
+  return {detail::frames_of(n, "clip"), options};
+}
+
+/// A clip whose first frame is drawn, so that the clip ends within the film, if it is long enough:
+/// TorchCodec's `clips_at_random_indices`. A film that is shorter is taken from its first frame on, with
+/// `policy` behind its end.
+/// Draws one random number. Otherwise as `clip`.
+///
+///     auto train = map<"mp4">(random_clip(16, {.stride = 4}), random_resized_crop(112), horizontal_flip());
+[[nodiscard]] inline random_clip_operation random_clip(any_count n, const random_clip_options& options = {}) {
+  return {detail::frames_of(n, "random_clip"), options};
+}
+
+/// `n` frames from the first to the last one, at distances that are equal but for rounding down: TorchCodec's
+/// `clips_at_regular_indices(num_clips=n)`. Of a film of fewer frames some are taken again. Otherwise as
+/// `clip`.
+///
+///     auto some = map<"mp4">(uniform_frames(8), resize(224, 224));
+[[nodiscard]] inline uniform_frames_operation uniform_frames(any_count n) {
+  return uniform_frames_operation(detail::frames_of(n, "uniform_frames"));
+}
+
+/// The frames of these numbers, in this order; TorchCodec's `get_frames_at`. Throws `errc::shape`, for a
+/// sample, if the film does not have one of them. Otherwise as `clip`.
+///
+///     auto three = map<"mp4">(frames_at({0, 30, 10}));
+[[nodiscard]] inline frames_at_operation frames_at(std::initializer_list<std::uint64_t> frames) {
+  return frames_at_operation(std::vector<std::uint64_t>(frames));
+}
+[[nodiscard]] inline frames_at_operation frames_at(std::vector<std::uint64_t> frames) {
+  return frames_at_operation(std::move(frames));
+}
+
+/// The frames that are shown at these seconds, in this order: frame n from its time to that of the next one.
+/// TorchCodec's `get_frames_played_at`. Seconds are the file's, which need not begin at 0: see
+/// `film_facts::begin_time`. Throws `errc::shape`, for a sample, if no frame is shown at one of them.
+/// Otherwise as `clip`.
+///
+///     auto two = map<"mp4">(frames_played_at({0.0, 0.5}));
+[[nodiscard]] inline frames_played_at_operation frames_played_at(std::initializer_list<double> seconds) {
+  return frames_played_at_operation(std::vector<double>(seconds));
+}
+[[nodiscard]] inline frames_played_at_operation frames_played_at(std::vector<double> seconds) {
+  return frames_played_at_operation(std::move(seconds));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/video/frame_index.hpp
+
+namespace penstock::inline v0_1 {
+
+/// One packet of a film's video stream, as its container has it.
+struct film_packet {
+  std::int64_t time = 0;      ///< when its frame is shown, in units of the stream's time base
+  std::int64_t duration = 0;  ///< how long, or 0 if the container does not say
+  std::uint64_t offset = 0;   ///< where its bytes are: in the file, or in `copies`
+  std::uint32_t size = 0;     ///< of its bytes
+  bool key = false;           ///< decoding can begin here
+  bool shown = true;          ///< false for what is decoded for others' sake alone, as edit lists have it
+  bool copied = false;        ///< the bytes are not in the file as they are, and lie in `copies`
+
+  friend bool operator==(const film_packet&, const film_packet&) = default;
+};
+
+/// Which packets to decode for some frames: from one that decoding can begin at to the last one that is
+/// needed.
+struct decode_range {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+
+  friend constexpr bool operator==(const decode_range&, const decode_range&) = default;
+};
+
+/// The index of a film: its packets in the order of decoding, and its frames in the order in which they are
+/// shown. Made by demuxing alone: no frame is decoded.
+///
+/// Frames are numbered from 0, by their times; of equal times, as they are decoded. A frame is shown until
+/// the next one is; the last one as long as its packet says, or as long as the one before it.
+///
+/// Cost: 40 bytes a packet and 4 a frame; `finish` sorts the times. Memory is kept when it is cleared.
+///
+///     frame_index film(25.0);
+///     film.add({.time = 0, .key = true}).add({.time = 2}).add({.time = 1}).finish();
+///     const decode_range needed = film.packets_for(1);  // 0 to 2: the frame between needs both others
+class frame_index {
+ public:
+  frame_index() = default;
+  /// `units`: how many units of time are a second.
+  explicit frame_index(double units) : seconds_(1 / units) {}
+
+  /// Forgets all packets, and takes another unit of time, in seconds.
+  void clear(double seconds_per_unit) noexcept;
+  frame_index& add(const film_packet& packet) {
+    packets_.push_back(packet);
+    return *this;
+  }
+  /// To be called when all packets are there, before anything below.
+  void finish();
+
+  [[nodiscard]] std::span<const film_packet> packets() const noexcept {
+    return {packets_.data(), packets_.size()};
+  }
+  [[nodiscard]] std::uint32_t frames() const noexcept { return static_cast<std::uint32_t>(shown_.size()); }
+  /// The packet of frame n.
+  [[nodiscard]] std::uint32_t packet_of(std::uint32_t frame) const noexcept { return shown_[frame]; }
+  /// The frame of a packet that is shown.
+  [[nodiscard]] std::uint32_t frame_of(std::uint32_t packet) const noexcept { return ranks_[packet]; }
+  /// When frame n begins to be shown, in seconds.
+  [[nodiscard]] double time_of(std::uint32_t frame) const noexcept {
+    return static_cast<double>(packets_[shown_[frame]].time) * seconds_;
+  }
+  /// When the first frame begins to be shown, and the last one ceases to be, in seconds; 0 without frames.
+  [[nodiscard]] double begin_time() const noexcept { return frames() == 0 ? 0 : time_of(0); }
+  [[nodiscard]] double end_time() const noexcept;
+  /// The frame that is shown at this second; `frames()` if none is.
+  [[nodiscard]] std::uint32_t frame_at(double seconds) const noexcept;
+
+  /// What must be decoded for a frame. A frame that is shown before the key frame that it is decoded after,
+  /// as in an open group of pictures, needs the group before, too.
+  [[nodiscard]] decode_range packets_for(std::uint32_t frame) const noexcept;
+  /// Where to begin if decoding from packet `first` did not do: `groups` key frames earlier.
+  [[nodiscard]] std::uint32_t earlier(std::uint32_t first, std::uint32_t groups) const noexcept;
+  /// By how many frames, at most, the order of decoding is ahead of that of showing; at most 16.
+  [[nodiscard]] unsigned reordered() const noexcept { return reordered_; }
+
+ private:
+  std::vector<film_packet> packets_;
+  std::vector<std::uint32_t> shown_;  // frames to packets
+  std::vector<std::uint32_t> ranks_;  // packets to frames
+  std::vector<std::uint32_t> keys_;   // packets at which decoding can begin
+  double seconds_ = 1;
+  unsigned reordered_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/video/frame_index.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void frame_index::clear(double seconds_per_unit) noexcept {
+  packets_.clear();
+  shown_.clear();
+  ranks_.clear();
+  keys_.clear();
+  seconds_ = seconds_per_unit;
+  reordered_ = 0;
+}
+
+PENSTOCK_INLINE void frame_index::finish() {
+  const auto count = static_cast<std::uint32_t>(packets_.size());
+  shown_.clear();
+  keys_.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (packets_[i].shown) shown_.push_back(i);
+    if (packets_[i].key || i == 0) keys_.push_back(i);
+  }
+  std::sort(shown_.begin(), shown_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return packets_[a].time != packets_[b].time ? packets_[a].time < packets_[b].time : a < b;
+  });
+  ranks_.assign(count, 0);
+  for (std::uint32_t f = 0; f < frames(); ++f) ranks_[shown_[f]] = f;
+  // The frames that are decoded before a packet and shown after it: no decoder can delay more than 16.
+  reordered_ = 0;
+  constexpr std::uint32_t window = 64;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!packets_[i].shown) continue;
+    unsigned before = 0;
+    for (std::uint32_t j = i > window ? i - window : 0; j < i; ++j)
+      before += packets_[j].shown && ranks_[j] > ranks_[i] ? 1 : 0;
+    reordered_ = std::max(reordered_, std::min(before, 16u));
+  }
+}
+
+PENSTOCK_INLINE double frame_index::end_time() const noexcept {
+  if (frames() == 0) return 0;
+  const film_packet& last = packets_[shown_.back()];
+  std::int64_t duration = last.duration;
+  if (duration <= 0 && frames() > 1) duration = last.time - packets_[shown_[frames() - 2]].time;
+  return static_cast<double>(last.time) * seconds_ + static_cast<double>(duration) * seconds_;
+}
+
+PENSTOCK_INLINE std::uint32_t frame_index::frame_at(double seconds) const noexcept {
+  if (frames() == 0 || !(seconds >= begin_time()) || !(seconds < end_time())) return frames();
+  std::uint32_t low = 0, high = frames();  // the first frame that begins after this second
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (time_of(middle) <= seconds)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1;
+}
+
+PENSTOCK_INLINE decode_range frame_index::packets_for(std::uint32_t frame) const noexcept {
+  const std::uint32_t last = shown_[frame];
+  const auto after = std::upper_bound(keys_.begin(), keys_.end(), last);
+  const std::uint32_t first = *(after - 1);  // packet 0 is always among them
+  if (packets_[last].time < packets_[first].time) return {earlier(first, 1), last};
+  return {first, last};
+}
+
+PENSTOCK_INLINE std::uint32_t frame_index::earlier(std::uint32_t first, std::uint32_t groups) const noexcept {
+  const auto here = std::lower_bound(keys_.begin(), keys_.end(), first) - keys_.begin();
+  return here <= static_cast<std::ptrdiff_t>(groups) ? 0 : keys_[static_cast<std::size_t>(here) - groups];
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/codec/detail/bpe_model.hpp
 
 /// Byte-pair encoding of one word: pairs of tokens that are neighbours merge, the pair of the lowest rank
@@ -83952,6 +84516,103 @@ struct bpe_model {
     return made;
   }
 };
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/film_container.hpp
+
+/// Whether a film's file is all there. Containers say how long their parts are, and demuxers take a file that
+/// ends before for one that has fewer frames.
+namespace penstock::inline v0_1::detail {
+
+enum class film_container : std::uint8_t { none, mp4, matroska };
+
+[[nodiscard]] inline std::uint64_t big_endian(bytes_view bytes, std::uint64_t at, unsigned count) noexcept {
+  const std::byte* const first = bytes.data() + at;
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < count; ++i) value = value << 8 | std::to_integer<std::uint64_t>(first[i]);
+  return value;
+}
+
+/// By the first bytes: a box of MP4 and QuickTime, or the header of EBML.
+[[nodiscard]] inline film_container film_container_of(bytes_view file) noexcept {
+  const std::string_view text = text_of(file.first(file.size() < 8 ? file.size() : 8));
+  if (text.starts_with("\x1a\x45\xdf\xa3")) return film_container::matroska;
+  if (text.size() < 8) return film_container::none;
+  const std::string_view box = text.substr(4, 4);
+  for (const std::string_view known :
+       {"ftyp", "moov", "mdat", "free", "skip", "wide", "styp", "moof", "pnot"})
+    if (box == known) return film_container::mp4;
+  return film_container::none;
+}
+
+/// The number of bytes that the boxes at the top level say the file has; more than it has if it is truncated.
+/// Source: ISO/IEC 14496-12, 4.2.
+[[nodiscard]] inline std::uint64_t mp4_size(bytes_view file) noexcept {
+  std::uint64_t at = 0;
+  while (at < file.size()) {
+    const std::uint64_t left = file.size() - at;
+    if (left < 8) return at + 8;
+    std::uint64_t size = big_endian(file, at, 4);
+    if (size == 0) return file.size();  // the last box, up to the end
+    if (size == 1) {
+      if (left < 16) return at + 16;
+      size = big_endian(file, at + 8, 8);
+      if (size < 16) return file.size();  // damaged: the demuxer says so
+    } else if (size < 8) {
+      return file.size();
+    }
+    if (size > left) return size > std::numeric_limits<std::uint64_t>::max() - at ? size : at + size;
+    at += size;
+  }
+  return at;
+}
+
+/// The number of bytes that the elements say the file has; more than it has if it is truncated. Elements
+/// without a size, as in what is recorded live, are followed into. Source: RFC 8794; RFC 9559.
+[[nodiscard]] inline std::uint64_t matroska_size(bytes_view file) noexcept {
+  std::uint64_t at = 0;
+  while (at < file.size()) {
+    const auto length_at = [&](std::uint64_t place) {
+      unsigned length = 1;
+      for (std::uint64_t bits = big_endian(file, place, 1); length <= 8 && (bits & 0x80) == 0; bits <<= 1)
+        ++length;
+      return length;
+    };
+    const unsigned id_bytes = length_at(at);
+    if (id_bytes > 4) return file.size();  // damaged: the demuxer says so
+    if (file.size() - at <= id_bytes) return at + id_bytes + 1;
+    const std::uint64_t id = big_endian(file, at, id_bytes);
+    const std::uint64_t begin = at + id_bytes;
+    const unsigned size_bytes = length_at(begin);
+    if (size_bytes > 8) return file.size();
+    if (file.size() - begin < size_bytes) return begin + size_bytes;
+    const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
+    const std::uint64_t size = big_endian(file, begin, size_bytes) & ones;
+    at = begin + size_bytes;
+    constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
+    if (size == ones) {
+      if (id != segment && id != cluster) return file.size();
+      continue;
+    }
+    if (size > file.size() - at) return at + size;
+    at += size;
+  }
+  return at;
+}
+
+/// As the container says; the file's own size where it does not.
+[[nodiscard]] inline std::uint64_t container_size(bytes_view file) noexcept {
+  switch (film_container_of(file)) {
+    case film_container::mp4:
+      return mp4_size(file);
+    case film_container::matroska:
+      return matroska_size(file);
+    case film_container::none:
+      break;
+  }
+  return file.size();
+}
 
 }  // namespace penstock::inline v0_1::detail
 

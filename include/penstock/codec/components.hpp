@@ -29,6 +29,7 @@ struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link
 template <pixel_format Format>
 struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
 struct audio;    // penstock: write #include <penstock/codec/audio.hpp>, and link penstock::audio
+struct video;    // penstock: write #include <penstock/codec/video.hpp>, and link penstock::video
 template <class Token>
 class bpe_as;  // penstock: write #include <penstock/codec/bpe.hpp>, and link penstock::pcre2
 template <class Token>

@@ -25,6 +25,14 @@ struct operation_on_sound : about_element {
         "fraction or as a duration, as in random_crop(5.0), random_crop(5s) and crop(1.5, 5.0)");
   }
 };
+struct operation_before_clip : about_element {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on images and gets a film; choose frames of it first, as in "
+        "map<\"mp4\">(clip(16), resize(256))");
+  }
+};
 struct operation_wants_bytes : about_element {
   static consteval void explain(auto reached) {
     static_assert(
@@ -61,6 +69,10 @@ struct image_mistake<V> : std::type_identity<mistakes::operation_after_to_chw> {
 template <class V>
   requires requires { typename std::remove_cvref_t<V>::is_lazy_sound; }
 struct image_mistake<V> : std::type_identity<mistakes::operation_on_sound> {};
+
+template <class V>
+  requires requires { typename std::remove_cvref_t<V>::is_lazy_film; }
+struct image_mistake<V> : std::type_identity<mistakes::operation_before_clip> {};
 
 template <class V>
 struct byte_image_mistake : image_mistake<V> {};

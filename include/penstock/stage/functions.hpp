@@ -58,6 +58,13 @@ concept takes_unfinished = requires { typename F::accepts_unfinished; };
 template <class F>
 concept accepts_call = requires { typename F::accepts_call; };
 
+/// Many parts that are alike, as the frames of a clip. A function with memory that takes one part, an
+/// `each_type`, and not all of them, is called once, for all: by `with(f, call)` of the value.
+template <class V>
+concept alike_parts = requires { typename std::remove_cvref_t<V>::each_type; };
+template <alike_parts V>
+using each_of = const typename std::remove_cvref_t<V>::each_type&;
+
 template <class F>
 using function_scratch =
     typename scratch_or<std::conditional_t<accepts_call<F>, F, nothing_for<F>>, nothing_for<F>>::type;
@@ -158,7 +165,7 @@ template <class F, class V>
   requires requires { typename F::wrong_argument; }
 struct told_mistake<F, V> : std::type_identity<typename F::wrong_argument> {};
 template <class F, class V>
-  requires requires { typename F::template wrong_argument_for<V>; }
+  requires(!alike_parts<V>) && requires { typename F::template wrong_argument_for<V>; }
 struct told_mistake<F, V> : std::type_identity<typename F::template wrong_argument_for<V>> {};
 template <accepts_call F, class V>
 struct function_check<F, V> {
@@ -169,6 +176,21 @@ template <accepts_call F, class V>
   requires std::invocable<const F&, V&&, const call<function_scratch<F>>&>
 struct function_check<F, V> {
   using result = std::invoke_result_t<const F&, V&&, const call<function_scratch<F>>&>;
+  using wrong = mistakes::none;
+};
+
+template <class F, class V>
+concept takes_each =
+    accepts_call<F> && alike_parts<V> && !std::invocable<const F&, V&&, const call<function_scratch<F>>&> &&
+    std::invocable<const F&, each_of<V>, const call<function_scratch<F>>&>;
+template <class F, alike_parts V>
+  requires requires { typename F::template wrong_argument_for<each_of<V>>; }
+struct told_mistake<F, V> : told_mistake<F, each_of<V>> {};
+template <accepts_call F, class V>
+  requires takes_each<F, V>
+struct function_check<F, V> {
+  using result = decltype(std::declval<V>().with(std::declval<const F&>(),
+                                                 std::declval<const call<function_scratch<F>>&>()));
   using wrong = mistakes::none;
 };
 
@@ -187,7 +209,11 @@ consteval auto diagnose_function() {
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
   if constexpr (accepts_call<F>) {
-    return f(std::forward<V>(value), call<function_scratch<F>>{c.at, c.piece, c.seed, c.stream, c.scratch});
+    const call<function_scratch<F>> own{c.at, c.piece, c.seed, c.stream, c.scratch};
+    if constexpr (takes_each<F, V>)
+      return value.with(f, own);
+    else
+      return f(std::forward<V>(value), own);
   } else {
     const auto with = [&](auto&... random) -> decltype(auto) {
       if constexpr (std::is_member_pointer_v<F>)

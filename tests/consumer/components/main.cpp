@@ -58,6 +58,9 @@
 #ifdef CONSUMER_WEBP
 #include <penstock/codec/webp.hpp>
 #endif
+#ifdef CONSUMER_VIDEO
+#include <penstock/codec/video.hpp>
+#endif
 #ifdef CONSUMER_GIF
 #include <penstock/codec/gif.hpp>
 #endif
@@ -238,6 +241,9 @@ int main() {
 #endif
 #ifdef CONSUMER_WEBP
   codec_refuses<ps::webp>();
+#endif
+#ifdef CONSUMER_VIDEO
+  codec_refuses<ps::video>();
 #endif
 #ifdef CONSUMER_GIF
   codec_refuses<ps::gif>();

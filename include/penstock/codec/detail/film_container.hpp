@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+
+#include <limits>
+
+/// Whether a film's file is all there. Containers say how long their parts are, and demuxers take a file that
+/// ends before for one that has fewer frames.
+namespace penstock::inline v0_1::detail {
+
+enum class film_container : std::uint8_t { none, mp4, matroska };
+
+[[nodiscard]] inline std::uint64_t big_endian(bytes_view bytes, std::uint64_t at, unsigned count) noexcept {
+  const std::byte* const first = bytes.data() + at;
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < count; ++i) value = value << 8 | std::to_integer<std::uint64_t>(first[i]);
+  return value;
+}
+
+/// By the first bytes: a box of MP4 and QuickTime, or the header of EBML.
+[[nodiscard]] inline film_container film_container_of(bytes_view file) noexcept {
+  const std::string_view text = text_of(file.first(file.size() < 8 ? file.size() : 8));
+  if (text.starts_with("\x1a\x45\xdf\xa3")) return film_container::matroska;
+  if (text.size() < 8) return film_container::none;
+  const std::string_view box = text.substr(4, 4);
+  for (const std::string_view known :
+       {"ftyp", "moov", "mdat", "free", "skip", "wide", "styp", "moof", "pnot"})
+    if (box == known) return film_container::mp4;
+  return film_container::none;
+}
+
+/// The number of bytes that the boxes at the top level say the file has; more than it has if it is truncated.
+/// Source: ISO/IEC 14496-12, 4.2.
+[[nodiscard]] inline std::uint64_t mp4_size(bytes_view file) noexcept {
+  std::uint64_t at = 0;
+  while (at < file.size()) {
+    const std::uint64_t left = file.size() - at;
+    if (left < 8) return at + 8;
+    std::uint64_t size = big_endian(file, at, 4);
+    if (size == 0) return file.size();  // the last box, up to the end
+    if (size == 1) {
+      if (left < 16) return at + 16;
+      size = big_endian(file, at + 8, 8);
+      if (size < 16) return file.size();  // damaged: the demuxer says so
+    } else if (size < 8) {
+      return file.size();
+    }
+    if (size > left) return size > std::numeric_limits<std::uint64_t>::max() - at ? size : at + size;
+    at += size;
+  }
+  return at;
+}
+
+/// The number of bytes that the elements say the file has; more than it has if it is truncated. Elements
+/// without a size, as in what is recorded live, are followed into. Source: RFC 8794; RFC 9559.
+[[nodiscard]] inline std::uint64_t matroska_size(bytes_view file) noexcept {
+  std::uint64_t at = 0;
+  while (at < file.size()) {
+    const auto length_at = [&](std::uint64_t place) {
+      unsigned length = 1;
+      for (std::uint64_t bits = big_endian(file, place, 1); length <= 8 && (bits & 0x80) == 0; bits <<= 1)
+        ++length;
+      return length;
+    };
+    const unsigned id_bytes = length_at(at);
+    if (id_bytes > 4) return file.size();  // damaged: the demuxer says so
+    if (file.size() - at <= id_bytes) return at + id_bytes + 1;
+    const std::uint64_t id = big_endian(file, at, id_bytes);
+    const std::uint64_t begin = at + id_bytes;
+    const unsigned size_bytes = length_at(begin);
+    if (size_bytes > 8) return file.size();
+    if (file.size() - begin < size_bytes) return begin + size_bytes;
+    const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
+    const std::uint64_t size = big_endian(file, begin, size_bytes) & ones;
+    at = begin + size_bytes;
+    constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
+    if (size == ones) {
+      if (id != segment && id != cluster) return file.size();
+      continue;
+    }
+    if (size > file.size() - at) return at + size;
+    at += size;
+  }
+  return at;
+}
+
+/// As the container says; the file's own size where it does not.
+[[nodiscard]] inline std::uint64_t container_size(bytes_view file) noexcept {
+  switch (film_container_of(file)) {
+    case film_container::mp4:
+      return mp4_size(file);
+    case film_container::matroska:
+      return matroska_size(file);
+    case film_container::none:
+      break;
+  }
+  return file.size();
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<libswscale/swscale.h>)
+#error "penstock/codec/detail/film_decoder.hpp needs FFmpeg's libraries: link penstock::video"
+#endif
+
+#include <penstock/codec/detail/film_reader.hpp>
+
+extern "C" {
+#include <libswscale/swscale.h>
+}
+
+/// Decodes packets of a film, with FFmpeg's decoders, and makes RGB of their frames.
+namespace penstock::inline v0_1::detail {
+
+struct free_codec {
+  void operator()(AVCodecContext* c) const noexcept { avcodec_free_context(&c); }
+};
+struct free_scaler {
+  void operator()(SwsContext* c) const noexcept { sws_freeContext(c); }
+};
+
+/// A decoder of FFmpeg, which is kept as long as films have the same parameters.
+class film_decoder {
+ public:
+  /// Throws `errc::argument` if this FFmpeg has no decoder of the codec, and `errc::format` if it does not
+  /// take the parameters.
+  void open(const AVCodecParameters& parameters, unsigned reordered, std::uint64_t max_pixels, bool recover) {
+    if (context_ && recover == recover_ && reordered == reordered_ && max_pixels == max_pixels_ &&
+        same(*parameters_, parameters))
+      return;
+    close();
+    const AVCodec* const codec = avcodec_find_decoder(parameters.codec_id);
+    if (codec == nullptr)
+      throw error(errc::argument, {"this FFmpeg was built without a decoder of ",
+                                   avcodec_get_name(parameters.codec_id), "; install one that has it"});
+    context_.reset(avcodec_alloc_context3(codec));
+    if (!frame_) frame_.reset(av_frame_alloc());
+    if (!packet_) packet_.reset(av_packet_alloc());
+    if (!parameters_) parameters_.reset(avcodec_parameters_alloc());
+    check_memory(context_.get());
+    check_memory(frame_.get());
+    check_memory(packet_.get());
+    check_memory(parameters_.get());
+    if (avcodec_parameters_copy(parameters_.get(), &parameters) < 0 ||
+        avcodec_parameters_to_context(context_.get(), &parameters) < 0)
+      throw std::bad_alloc();
+    context_->thread_count = 1;
+    context_->max_pixels = static_cast<std::int64_t>(max_pixels);
+    // The index knows how long frames wait for others; not all files say it.
+    context_->has_b_frames = std::max(context_->has_b_frames, static_cast<int>(reordered));
+    context_->log_level_offset = 100;  // errors are thrown, not printed
+    if (recover)
+      context_->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    else
+      context_->err_recognition |= AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
+    if (const int failed = avcodec_open2(context_.get(), codec, nullptr); failed < 0) {
+      close();
+      throw error(errc::format, {"the video file's parameters are none of ",
+                                 avcodec_get_name(parameters.codec_id), ": ", ffmpeg_error(failed)});
+    }
+    recover_ = recover;
+    reordered_ = reordered;
+    max_pixels_ = max_pixels;
+    skips_ = parameters.codec_id == AV_CODEC_ID_H264 || parameters.codec_id == AV_CODEC_ID_MPEG4 ||
+             parameters.codec_id == AV_CODEC_ID_MPEG2VIDEO || parameters.codec_id == AV_CODEC_ID_MPEG1VIDEO;
+  }
+  void close() noexcept { context_.reset(); }
+
+  /// Forgets what was decoded: the next packet is one that decoding can begin at.
+  void restart() noexcept { avcodec_flush_buffers(context_.get()); }
+  /// Decodes a packet. `frame` comes back with the frame that it is of. What is not wanted is not decoded if
+  /// no other frame needs it.
+  [[nodiscard]] int send(bytes_view bytes, bool shown, bool key, bool wanted, std::uint32_t frame,
+                         std::uint32_t order) noexcept {
+    padded_.resize_for_overwrite(bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
+    std::memcpy(padded_.data(), bytes.data(), bytes.size());
+    std::memset(padded_.data() + bytes.size(), 0, AV_INPUT_BUFFER_PADDING_SIZE);
+    AVPacket& packet = *packet_;
+    packet.data = reinterpret_cast<std::uint8_t*>(padded_.data());
+    packet.size = static_cast<int>(bytes.size());
+    packet.pts = shown ? std::int64_t{frame} : hidden;
+    packet.dts = order;
+    packet.flags = (key ? AV_PKT_FLAG_KEY : 0) | (shown ? 0 : AV_PKT_FLAG_DISCARD);
+    context_->skip_frame = wanted || !skips_ ? AVDISCARD_DEFAULT : AVDISCARD_NONREF;
+    const int result = avcodec_send_packet(context_.get(), &packet);
+    packet.data = nullptr;
+    packet.size = 0;
+    return result;
+  }
+  /// No packet follows: frames that wait are given.
+  void finish() noexcept { static_cast<void>(avcodec_send_packet(context_.get(), nullptr)); }
+  /// The next frame: 0 if there is one.
+  [[nodiscard]] int receive() noexcept {
+    converted_ = false;
+    return avcodec_receive_frame(context_.get(), frame_.get());
+  }
+  /// The number of the frame at hand, or a negative one.
+  [[nodiscard]] std::int64_t frame() const noexcept { return frame_->pts; }
+  [[nodiscard]] bool damaged() const noexcept {
+    return (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0;
+  }
+  [[nodiscard]] image_size size() const noexcept {
+    return {static_cast<std::uint32_t>(frame_->width), static_cast<std::uint32_t>(frame_->height)};
+  }
+
+  /// The frame at hand as RGB, converted once. Rows begin at multiples of 64 bytes.
+  [[nodiscard]] pixel_view<std::uint8_t, 3> pixels(buffer& memory) {
+    const image_size size = this->size();
+    const std::size_t pitch = (std::size_t{size.width} * 3 + 63) / 64 * 64;
+    const pixel_view<std::uint8_t, 3> view(reinterpret_cast<const std::uint8_t*>(memory.data()), size, pitch);
+    if (converted_) return view;
+    memory.resize_for_overwrite(pitch * size.height + 64);
+    convert(reinterpret_cast<std::uint8_t*>(memory.data()), static_cast<int>(pitch));
+    converted_ = true;
+    return {reinterpret_cast<const std::uint8_t*>(memory.data()), size, pitch};
+  }
+  /// In place of a frame that is missing.
+  [[nodiscard]] pixel_view<std::uint8_t, 3> black(buffer& memory, const image_size& size) {
+    auto* const pixels = room_for<std::uint8_t>(memory, std::size_t{size.width} * size.height * 3);
+    std::memset(pixels, 0, memory.size());
+    converted_ = false;
+    return {pixels, size};
+  }
+
+ private:
+  static constexpr std::int64_t hidden = -1;
+
+  [[nodiscard]] static bool same(const AVCodecParameters& a, const AVCodecParameters& b) noexcept {
+    return a.codec_id == b.codec_id && a.codec_tag == b.codec_tag && a.width == b.width &&
+           a.height == b.height && a.format == b.format && a.profile == b.profile && a.level == b.level &&
+           a.color_range == b.color_range && a.color_space == b.color_space &&
+           a.extradata_size == b.extradata_size &&
+           (a.extradata_size == 0 ||
+            std::memcmp(a.extradata, b.extradata, static_cast<std::size_t>(a.extradata_size)) == 0);
+  }
+
+  /// By the matrix and the range that the frame names; BT.601 of 16 to 235 where it names none, as ffmpeg
+  /// does.
+  void convert(std::uint8_t* to, int pitch) {
+    const AVFrame& from = *frame_;
+    auto format = static_cast<AVPixelFormat>(from.format);
+    int full = from.color_range == AVCOL_RANGE_JPEG ? 1 : 0;
+    for (const auto& [old, now] : {std::pair{AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUV420P},
+                                   std::pair{AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUV422P},
+                                   std::pair{AV_PIX_FMT_YUVJ444P, AV_PIX_FMT_YUV444P},
+                                   std::pair{AV_PIX_FMT_YUVJ440P, AV_PIX_FMT_YUV440P}})
+      if (format == old) format = now, full = 1;
+    if (!scaler_ || format != format_ || full != full_ || from.colorspace != space_ || from.width != width_ ||
+        from.height != height_) {
+      scaler_.reset(sws_getContext(from.width, from.height, format, from.width, from.height, AV_PIX_FMT_RGB24,
+                                   SWS_BILINEAR, nullptr, nullptr, nullptr));
+      if (!scaler_)
+        throw error(errc::format, {"the video file's frames are of a pixel format, number ", from.format,
+                                   ", of which FFmpeg makes no RGB"});
+      constexpr int one = 1 << 16;
+      static_cast<void>(sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(from.colorspace), full,
+                                                 sws_getCoefficients(SWS_CS_DEFAULT), 0, 0, one, one));
+      format_ = format, full_ = full, space_ = from.colorspace, width_ = from.width, height_ = from.height;
+    }
+    std::uint8_t* const planes[4] = {to, nullptr, nullptr, nullptr};
+    const int pitches[4] = {pitch, 0, 0, 0};
+    if (sws_scale(scaler_.get(), from.data, from.linesize, 0, from.height, planes, pitches) != from.height)
+      throw error(errc::format, "FFmpeg could not make RGB of the frame");
+  }
+
+  std::unique_ptr<AVCodecContext, free_codec> context_;
+  std::unique_ptr<SwsContext, free_scaler> scaler_;
+  owned_frame frame_;
+  owned_packet packet_;
+  owned_parameters parameters_;
+  buffer padded_;
+  std::uint64_t max_pixels_ = 0;
+  unsigned reordered_ = 0;
+  bool recover_ = false;
+  bool skips_ = false;
+  bool converted_ = false;
+  AVPixelFormat format_ = AV_PIX_FMT_NONE;
+  AVColorSpace space_ = AVCOL_SPC_UNSPECIFIED;
+  int full_ = 0, width_ = 0, height_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail

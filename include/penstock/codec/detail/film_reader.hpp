@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<libavformat/avformat.h>) || !__has_include(<libavcodec/avcodec.h>)
+#error "penstock/codec/detail/film_reader.hpp needs FFmpeg's libraries: link penstock::video"
+#endif
+
+#include <penstock/codec/detail/film_container.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
+#include <penstock/image/image_limits.hpp>
+#include <penstock/video/film.hpp>
+#include <penstock/video/frame_index.hpp>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+}
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+/// Reads the header and the index of a film in memory, with FFmpeg's demuxers.
+namespace penstock::inline v0_1 {
+
+/// What `video` accepts of a file's header and index, before anything is decoded. The defaults admit what
+/// cameras make.
+struct film_limits {
+  std::uint32_t width = 16'384;                  ///< in pixels
+  std::uint32_t height = 16'384;                 ///< in pixels
+  std::uint64_t bytes = std::uint64_t{1} << 28;  ///< of one decoded frame, in RGB
+  std::uint32_t frames = 1u << 24;               ///< in the file
+};
+
+namespace detail {
+
+/// The name of FFmpeg's error.
+[[nodiscard]] inline std::string ffmpeg_error(int code) {
+  char text[AV_ERROR_MAX_STRING_SIZE] = {};
+  return av_strerror(code, text, sizeof text) == 0 ? std::string(text) : "error " + std::to_string(code);
+}
+
+/// What FFmpeg could not allocate.
+inline void check_memory(const void* made) {
+  if (made == nullptr) throw std::bad_alloc();
+}
+
+struct free_packet {
+  void operator()(AVPacket* p) const noexcept { av_packet_free(&p); }
+};
+struct free_frame {
+  void operator()(AVFrame* f) const noexcept { av_frame_free(&f); }
+};
+struct free_parameters {
+  void operator()(AVCodecParameters* p) const noexcept { avcodec_parameters_free(&p); }
+};
+using owned_packet = std::unique_ptr<AVPacket, free_packet>;
+using owned_frame = std::unique_ptr<AVFrame, free_frame>;
+using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
+
+/// How the matrix of a track turns its pictures: to the nearest quarter. It maps (x, y) to (ax + cy, bx +
+/// dy).
+/// Source: ISO/IEC 14496-12, 6.2.2; libavutil/display.h.
+[[nodiscard]] inline orientation orientation_of_matrix(const std::int32_t (&matrix)[9]) noexcept {
+  const std::int64_t a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
+  using enum orientation;
+  if (std::abs(a) + std::abs(d) >= std::abs(b) + std::abs(c))
+    return a >= 0 ? (d >= 0 ? upright : flipped) : (d >= 0 ? mirrored : rotated_180);
+  return b >= 0 ? (c >= 0 ? transposed : rotated_90) : (c >= 0 ? rotated_270 : transversed);
+}
+
+[[nodiscard]] inline orientation orientation_of(const AVStream& stream) noexcept {
+  const void* matrix = nullptr;
+#if LIBAVFORMAT_VERSION_MAJOR >= 61
+  if (const AVPacketSideData* const side = av_packet_side_data_get(
+          stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
+      side != nullptr && side->size >= sizeof(std::int32_t[9]))
+    matrix = side->data;
+#else
+  matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+#endif
+  std::int32_t values[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  if (matrix != nullptr) std::memcpy(values, matrix, sizeof values);
+  return orientation_of_matrix(values);
+}
+
+/// Bytes in memory, as FFmpeg reads a file.
+class film_bytes {
+ public:
+  explicit film_bytes(bytes_view file) : file_(file) {
+    constexpr int block = 1 << 15;
+    auto* const memory = static_cast<unsigned char*>(av_malloc(block));
+    check_memory(memory);
+    io_ = avio_alloc_context(memory, block, 0, this, &film_bytes::read, nullptr, &film_bytes::seek);
+    if (io_ == nullptr) av_free(memory);
+    check_memory(io_);
+  }
+  film_bytes(const film_bytes&) = delete;
+  film_bytes& operator=(const film_bytes&) = delete;
+  ~film_bytes() {
+    av_freep(&io_->buffer);
+    avio_context_free(&io_);
+  }
+
+  [[nodiscard]] AVIOContext* io() const noexcept { return io_; }
+
+ private:
+  static int read(void* self, std::uint8_t* to, int size) noexcept {
+    auto& bytes = *static_cast<film_bytes*>(self);
+    const std::size_t left = bytes.file_.size() - bytes.at_;
+    if (left == 0 || size <= 0) return AVERROR_EOF;
+    const std::size_t count = std::min(left, static_cast<std::size_t>(size));
+    std::memcpy(to, bytes.file_.data() + bytes.at_, count);
+    bytes.at_ += count;
+    return static_cast<int>(count);
+  }
+  static std::int64_t seek(void* self, std::int64_t offset, int whence) noexcept {
+    auto& bytes = *static_cast<film_bytes*>(self);
+    const auto size = static_cast<std::int64_t>(bytes.file_.size());
+    whence &= ~AVSEEK_FORCE;
+    if (whence == AVSEEK_SIZE) return size;
+    if (whence == SEEK_CUR) offset += static_cast<std::int64_t>(bytes.at_);
+    if (whence == SEEK_END) offset += size;
+    if (offset < 0 || offset > size) return AVERROR(EINVAL);
+    bytes.at_ = static_cast<std::size_t>(offset);
+    return offset;
+  }
+
+  bytes_view file_;
+  std::size_t at_ = 0;
+  AVIOContext* io_ = nullptr;
+};
+
+/// A film's demuxer: opened once, read to the end, closed.
+class film_demuxer {
+ public:
+  film_demuxer(bytes_view file, film_container container) : bytes_(file) {
+    AVFormatContext* made = avformat_alloc_context();
+    check_memory(made);
+    made->pb = bytes_.io();
+    made->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
+    // A file of QuickTime can name others.
+    made->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
+      return AVERROR(EPERM);
+    };
+    auto* const format = av_find_input_format(container == film_container::mp4 ? "mov" : "matroska");
+    if (format == nullptr) {
+      avformat_free_context(made);
+      throw error(errc::argument, "this FFmpeg was built without the demuxer of mp4 or matroska files");
+    }
+    // What fails frees the context.
+    if (const int failed = avformat_open_input(&made, nullptr, format, nullptr); failed < 0)
+      throw error(errc::format, {"the video file has no header that can be read: ", ffmpeg_error(failed)});
+    context_ = made;
+  }
+  film_demuxer(const film_demuxer&) = delete;
+  film_demuxer& operator=(const film_demuxer&) = delete;
+  ~film_demuxer() { avformat_close_input(&context_); }
+
+  /// The video stream of the most pixels; covers of albums do not count.
+  [[nodiscard]] AVStream& stream() const {
+    AVStream* best = nullptr;
+    const auto pixels = [](const AVStream& s) {
+      return std::int64_t{s.codecpar->width} * std::int64_t{s.codecpar->height};
+    };
+    for (unsigned i = 0; i < context_->nb_streams; ++i) {
+      AVStream& one = *context_->streams[i];
+      one.discard = AVDISCARD_ALL;
+      if (one.codecpar->codec_type != AVMEDIA_TYPE_VIDEO ||
+          (one.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0)
+        continue;
+      if (best == nullptr || pixels(one) > pixels(*best)) best = &one;
+    }
+    if (best == nullptr) throw error(errc::format, "the file has no video stream");
+    best->discard = AVDISCARD_DEFAULT;
+    return *best;
+  }
+  /// 0, `AVERROR_EOF`, or another error.
+  [[nodiscard]] int read(AVPacket& packet) const noexcept { return av_read_frame(context_, &packet); }
+
+ private:
+  film_bytes bytes_;
+  AVFormatContext* context_ = nullptr;
+};
+
+/// Whether FFmpeg may be asked for a decoder of this. Others are many, and little used.
+[[nodiscard]] constexpr bool known_film_codec(AVCodecID id) noexcept {
+  switch (id) {
+    case AV_CODEC_ID_H264:
+    case AV_CODEC_ID_HEVC:
+    case AV_CODEC_ID_VP8:
+    case AV_CODEC_ID_VP9:
+    case AV_CODEC_ID_AV1:
+    case AV_CODEC_ID_MPEG1VIDEO:
+    case AV_CODEC_ID_MPEG2VIDEO:
+    case AV_CODEC_ID_MPEG4:
+    case AV_CODEC_ID_MJPEG:
+    case AV_CODEC_ID_FFV1:
+    case AV_CODEC_ID_PRORES:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// A film whose header and index are read: its memory is kept from file to file.
+class film_reader {
+ public:
+  /// Throws `errc::format` for what is no film, and for truncated and damaged files unless `recover`, which
+  /// takes what there is and counts one damage; `errc::limit` for what is beyond the limits.
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
+    file_ = file;
+    damaged_ = false;
+    copies_.clear();
+    if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
+    const film_container container = film_container_of(file);
+    if (container == film_container::none)
+      throw error(errc::format,
+                  {"this is no ", codec,
+                   " file: it begins neither as mp4 nor as matroska (mkv, webm); convert it, as "
+                   "with ffmpeg -i film.avi -c copy film.mkv"})
+          .at_offset(0);
+    const std::uint64_t size = container_size(file);
+    if (size > file.size()) {
+      if (!recover)
+        throw error(errc::format,
+                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ", size});
+      damaged_ = true;
+    }
+    film_demuxer demuxer(file, container);
+    const AVStream& stream = demuxer.stream();
+    read_header(stream, limits, orient, codec);
+    read_packets(demuxer, stream, limits, recover, codec);
+    index_.finish();
+  }
+
+  [[nodiscard]] const frame_index& index() const noexcept { return index_; }
+  [[nodiscard]] const AVCodecParameters& parameters() const noexcept { return *parameters_; }
+  /// The size of a frame, before it is turned; 0 until `set_size` if only the frames themselves say it.
+  [[nodiscard]] const image_size& stored() const noexcept { return stored_; }
+  [[nodiscard]] bool knows_size() const noexcept { return stored_.width != 0; }
+  void set_size(const image_size& size, const film_limits& limits, std::string_view codec) {
+    check_image_size(size, 3, {limits.width, limits.height, limits.bytes}, codec);
+    stored_ = size;
+  }
+  [[nodiscard]] orientation turn() const noexcept { return turn_; }
+  [[nodiscard]] bool damaged() const noexcept { return damaged_; }
+  [[nodiscard]] bytes_view bytes_of(const film_packet& packet) const noexcept {
+    const bytes_view from = packet.copied ? bytes_view(copies_.data(), copies_.size()) : file_;
+    return from.subspan(static_cast<std::size_t>(packet.offset), packet.size);
+  }
+
+ private:
+  void read_header(const AVStream& stream, const film_limits& limits, bool orient, std::string_view codec) {
+    if (!parameters_) parameters_.reset(avcodec_parameters_alloc());
+    check_memory(parameters_.get());
+    const AVCodecParameters& from = *stream.codecpar;
+    if (!known_film_codec(from.codec_id))
+      throw error(errc::format,
+                  {"the ", codec, " file's frames are of the codec ", avcodec_get_name(from.codec_id),
+                   ", which is not among those that are decoded here: H.264, HEVC, VP8, VP9, AV1, MPEG-1, "
+                   "MPEG-2, MPEG-4, Motion JPEG, FFV1 and ProRes"});
+    stored_ = {};
+    if (from.width > 0 && from.height > 0)
+      stored_ = {static_cast<std::uint32_t>(from.width), static_cast<std::uint32_t>(from.height)};
+    if (knows_size()) check_image_size(stored_, 3, {limits.width, limits.height, limits.bytes}, codec);
+    if (avcodec_parameters_copy(parameters_.get(), &from) < 0) throw std::bad_alloc();
+    turn_ = orient ? orientation_of(stream) : orientation::upright;
+    const AVRational unit = stream.time_base;
+    if (unit.num <= 0 || unit.den <= 0)
+      throw error(errc::format, {"the ", codec, " file's unit of time is no positive number"});
+    index_.clear(static_cast<double>(unit.num) / unit.den);
+  }
+
+  void read_packets(const film_demuxer& demuxer, const AVStream& stream, const film_limits& limits,
+                    bool recover, std::string_view codec) {
+    if (!packet_) packet_.reset(av_packet_alloc());
+    check_memory(packet_.get());
+    AVPacket& packet = *packet_;
+    for (;;) {
+      const int failed = demuxer.read(packet);
+      if (failed == AVERROR_EOF) break;
+      const struct release {
+        AVPacket& packet;
+        ~release() { av_packet_unref(&packet); }
+      } after{packet};
+      if (failed < 0 || (packet.stream_index == stream.index && (packet.flags & AV_PKT_FLAG_CORRUPT) != 0)) {
+        if (!recover)
+          throw error(errc::format,
+                      {"the ", codec, " file is truncated or damaged behind packet ", index_.packets().size(),
+                       ", whose frames are shown from ", std::to_string(last_time(stream)), " s on",
+                       failed < 0 ? ": " + ffmpeg_error(failed) : std::string()});
+        damaged_ = true;
+        if (failed < 0) break;
+      }
+      if (packet.stream_index != stream.index || packet.size == 0) continue;
+      if (index_.packets().size() == limits.frames)
+        throw error(errc::limit, {"the ", codec, " file has more than ", limits.frames,
+                                  " frames; to allow it, set .limits = {.frames = ...} of the codec"});
+      add(packet, stream, codec);
+    }
+  }
+  [[nodiscard]] double last_time(const AVStream& stream) const noexcept {
+    return index_.packets().empty() ? 0
+                                    : static_cast<double>(index_.packets().back().time) *
+                                          stream.time_base.num / stream.time_base.den;
+  }
+
+  void add(const AVPacket& packet, const AVStream& stream, std::string_view codec) {
+    // Tracks of mkv that are taken from AVI say when packets are decoded, which without B-frames is the same.
+    const AVCodecID id = stream.codecpar->codec_id;
+    const bool in_sequence = id == AV_CODEC_ID_MJPEG || id == AV_CODEC_ID_FFV1 || id == AV_CODEC_ID_PRORES;
+    const std::int64_t time = packet.pts == AV_NOPTS_VALUE && in_sequence ? packet.dts : packet.pts;
+    if (time == AV_NOPTS_VALUE)
+      throw error(errc::format, {"the ", codec, " file does not say when packet ", index_.packets().size(),
+                                 " is shown; convert it, as with ffmpeg -i film.mkv film.mp4"});
+    // Parameters that change on the way come as side data, which packets of the file do not have.
+    if (av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr)
+      throw error(errc::format, {"the ", codec, " file's parameters change at packet ",
+                                 index_.packets().size(), "; encode it with one set of parameters"});
+    film_packet own;
+    own.time = time;
+    own.duration = packet.duration;
+    own.size = static_cast<std::uint32_t>(packet.size);
+    own.key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
+    own.shown = (packet.flags & AV_PKT_FLAG_DISCARD) == 0;
+    // A frame of VP8 can be there for others' sake alone (RFC 6386, 9.1).
+    if (id == AV_CODEC_ID_VP8 && (packet.data[0] & 0x10) == 0) own.shown = false;
+    const bytes_view bytes{reinterpret_cast<const std::byte*>(packet.data), own.size};
+    if (!find(bytes, packet.pos, own.offset)) {
+      own.copied = true;
+      own.offset = copies_.size();
+      copies_.insert(copies_.end(), bytes.begin(), bytes.end());
+    }
+    index_.add(own);
+  }
+  /// Where a packet's bytes are in the file: at its position, or behind the head of its block.
+  [[nodiscard]] bool find(bytes_view bytes, std::int64_t position, std::uint64_t& offset) const noexcept {
+    if (position < 0) return false;
+    constexpr std::uint64_t longest_head = 64;
+    const auto first = static_cast<std::uint64_t>(position);
+    for (std::uint64_t at = first; at <= first + longest_head; ++at) {
+      if (at > file_.size() || file_.size() - at < bytes.size()) return false;
+      if (std::memcmp(file_.data() + at, bytes.data(), bytes.size()) != 0) continue;
+      offset = at;
+      return true;
+    }
+    return false;
+  }
+
+  bytes_view file_;
+  frame_index index_;
+  owned_parameters parameters_;
+  owned_packet packet_;
+  std::vector<std::byte> copies_;
+  image_size stored_;
+  orientation turn_ = orientation::upright;
+  bool damaged_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/codec/video.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/image.hpp>
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/directory.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/seed.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/video/clip.hpp>
+
+#include "support/catch.hpp"
+#include "support/codec_test.hpp"
+#include "support/count_allocations.hpp"
+#include "support/film.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace ps = penstock;
+using codec_test::byte_vector;
+using codec_test::caught;
+using codec_test::file_bytes;
+using penstock_test::film_kind;
+using penstock_test::open_film;
+using penstock_test::temp_dir;
+
+static_assert(ps::codec<ps::video> && ps::extension_codec<ps::video> && ps::lone_codec<ps::video>);
+static_assert(ps::lazy_film<ps::film> && ps::lazy_image<ps::film::picture_type>);
+
+TEST_CASE("frames in any order are those of the film in sequence", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg()) return;
+  const temp_dir folder;
+  for (const film_kind& kind : penstock_test::exact_films()) {
+    INFO(kind.name);
+    if (!penstock_test::have_encoder(kind.encoder)) {
+      WARN("ffmpeg has no encoder " << kind.encoder << ": " << kind.name << " is not tested");
+      continue;
+    }
+    const auto path = penstock_test::write_film(folder, kind);
+    const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+    const std::size_t one = std::size_t{kind.width} * kind.height * 3;
+    REQUIRE(all.size() == one * kind.frames);
+
+    open_film opened(file_bytes(path));
+    REQUIRE(opened.film().frames() == kind.frames);
+    REQUIRE(opened.film().facts().size == ps::image_size{kind.width, kind.height});
+    std::vector<std::uint32_t> numbers(kind.frames);
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    CHECK(penstock_test::wrong_frames(opened.frames(numbers), all, one) == 0);
+
+    ps::rng random(1, 0, 0);
+    for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random.below(i)]);
+    CHECK(penstock_test::wrong_frames(opened.frames(numbers), penstock_test::chosen_frames(all, one, numbers),
+                                      one) == 0);
+    // One at a time, with a decoder that has decoded others before.
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < 40; ++i) {
+      const std::vector<std::uint32_t> frame{numbers[i % numbers.size()]};
+      wrong += opened.frames(frame) == penstock_test::chosen_frames(all, one, frame) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+    // Some, of which several are the same.
+    for (int round = 0; round < 10; ++round) {
+      std::vector<std::uint32_t> some;
+      for (int i = 0; i < 8; ++i) some.push_back(static_cast<std::uint32_t>(random.below(kind.frames)));
+      some.push_back(some.front());
+      wrong += opened.frames(some) == penstock_test::chosen_frames(all, one, some) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a film's facts are those of its frames", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const std::string x264 = "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p ";
+  SECTION("times") {
+    open_film opened(file_bytes(penstock_test::write_film(folder, {"a.mp4", "", x264, 50})));
+    const ps::film_facts facts = opened.film().facts();
+    CHECK(facts.frames == 50);
+    CHECK(facts.frame_rate == Approx(25));
+    CHECK(facts.begin_time == Approx(0).margin(1e-9));
+    CHECK(facts.duration == Approx(2));
+    CHECK(opened.film().time_of(10) == Approx(0.4));
+    CHECK(opened.film().frame_at(0.41) == 10);
+    CHECK(opened.film().frame_at(0.399) == 9);
+    CHECK(opened.film().frame_at(-0.001) == 50);
+    CHECK(opened.film().frame_at(2.001) == 50);
+  }
+  SECTION("an edit list leaves frames out") {
+    const auto whole = penstock_test::write_film(folder, {"whole.mp4", "", x264, 100});
+    const auto cut = penstock_test::write_film(
+        folder, {"cut.mp4", "", "-c copy", 0, 160, 96, "-ss 1.4 -i " + penstock_test::quoted_path(whole)});
+    const byte_vector all = penstock_test::frames_by_ffmpeg(folder, whole);
+    const std::size_t one = 160 * 96 * 3;
+    open_film opened(file_bytes(cut));
+    REQUIRE(opened.film().frames() == 65);  // of 80 that the file has
+    CHECK(opened.film().time_of(0) == Approx(0).margin(0.001));
+    std::vector<std::uint32_t> numbers(65), in_whole(65);
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    std::iota(in_whole.begin(), in_whole.end(), 35u);
+    CHECK(penstock_test::wrong_frames(opened.frames(numbers),
+                                      penstock_test::chosen_frames(all, one, in_whole), one) == 0);
+  }
+  SECTION("a film is turned as it says") {
+    const auto upright = penstock_test::write_film(folder, {"upright.mp4", "", x264, 10});
+    for (const int degrees : {90, 180, 270}) {
+      const auto turned = penstock_test::write_film(
+          folder, {"turned.mp4", "", "-c copy -metadata:s:v:0 rotate=" + std::to_string(degrees), 0, 160, 96,
+                   "-i " + penstock_test::quoted_path(upright)});
+      INFO(degrees);
+      const byte_vector all = penstock_test::frames_by_ffmpeg(folder, turned);
+      open_film opened(file_bytes(turned));
+      const ps::image_size size = opened.film().facts().size;
+      CHECK(size == (degrees == 180 ? ps::image_size{160, 96} : ps::image_size{96, 160}));
+      CHECK(penstock_test::wrong_frames(opened.frames({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), all, 160 * 96 * 3) ==
+            0);
+      open_film stored(opened.bytes, {.orient = false});
+      CHECK(stored.film().facts().size == ps::image_size{160, 96});
+    }
+  }
+}
+
+TEST_CASE("a truncated film is an error, and what it has can be had", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  for (const film_kind& kind : std::vector<film_kind>{
+           {"end.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60},
+           {"front.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p -movflags +faststart", 60},
+           {"parts.mp4", "", "-c:v libx264 -g 10 -pix_fmt yuv420p -movflags frag_keyframe+empty_moov", 60},
+           {"a.mkv", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60}}) {
+    const auto path = penstock_test::write_film(folder, kind);
+    const byte_vector file = file_bytes(path), all = penstock_test::frames_by_ffmpeg(folder, path);
+    const std::size_t one = 160 * 96 * 3;
+    std::size_t recovered = 0;
+    for (std::size_t cut = 0; cut < 40; ++cut) {
+      const byte_vector part(file.begin(),
+                             file.begin() + static_cast<std::ptrdiff_t>(file.size() * cut / 40));
+      INFO(kind.name << ", the first " << part.size() << " of " << file.size() << " bytes");
+      open_film opened(part);
+      const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({0})); });
+      CHECK(failure.code == ps::errc::format);
+      CHECK_FALSE(failure.line.empty());
+
+      // Frames that are there before the cut are right, and the film is counted.
+      open_film recovering(part, {.recover = true});
+      std::uint64_t frames = 0;
+      if (!caught([&] { frames = recovering.film().frames(); }).line.empty() || frames == 0) continue;
+      CHECK(recovering.scratch.warnings >= 1);
+      const byte_vector first = recovering.frames({0});
+      CHECK(first.size() == one);
+      recovered += std::equal(first.begin(), first.end(), all.begin()) ? 1 : 0;
+    }
+    if (kind.name != "end.mp4") CHECK(recovered > 20);
+  }
+}
+
+TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const auto path =
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60});
+  byte_vector file = file_bytes(path);
+  const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+  const std::size_t one = 160 * 96 * 3;
+  {
+    open_film opened(file);
+    const ps::film film = opened.film();
+    const auto& index = opened.scratch.reader().index();
+    CHECK(film.frames() == 60);
+    // The second group's first frame becomes nonsense.
+    const ps::film_packet key = index.packets()[index.packets_for(25).first];
+    REQUIRE_FALSE(key.copied);
+    for (std::size_t i = 8; i < key.size; ++i) file[key.offset + i] = std::byte{0xa5};
+  }
+  open_film damaged(file);
+  const codec_test::thrown failure = caught([&] { static_cast<void>(damaged.frames({25})); });
+  CHECK(failure.code == ps::errc::format);
+  CHECK(failure.line.find("frame 25 of the video file, at 1.000000 s, cannot be decoded") !=
+        std::string::npos);
+  CHECK(failure.line.find("decode<video>") != std::string::npos);
+  // Other groups are as they were, with the same decoder.
+  CHECK(penstock_test::wrong_frames(damaged.frames({5, 50, 19}),
+                                    penstock_test::chosen_frames(all, one, {5, 50, 19}), one) == 0);
+  open_film recovering(file, {.recover = true});
+  const byte_vector some = recovering.frames({25, 5, 26});
+  CHECK(recovering.scratch.warnings == 1);
+  CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
+}
+
+TEST_CASE("what is no film, or too large, is refused before it is decoded", "[codec][video]") {
+  const auto refused = [](const byte_vector& file, const ps::video& codec = {}) {
+    return caught([&] { static_cast<void>(open_film(file, codec).film()); });
+  };
+  CHECK(refused({}).line.find("the video file is empty") != std::string::npos);
+  CHECK(
+      refused(codec_test::to_vector("RIFF....AVI LIST")).line.find("begins neither as mp4 nor as matroska") !=
+      std::string::npos);
+  CHECK(refused(codec_test::to_vector(std::string_view("\0\0\0\x10"
+                                                       "ftypisom\0\0\0\0",
+                                                       16)))
+            .code == ps::errc::format);
+  CHECK_FALSE(ps::video::recognises(ps::bytes_of("short")));
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const byte_vector file =
+      file_bytes(penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10}));
+  CHECK(ps::video::recognises(file));
+  CHECK(refused(file, {.limits = {.width = 159}}).code == ps::errc::limit);
+  CHECK(refused(file, {.limits = {.bytes = 160 * 96 * 3 - 1}}).code == ps::errc::limit);
+  CHECK(refused(file, {.limits = {.frames = 9}}).code == ps::errc::limit);
+  CHECK(refused(file, {.limits = {.width = 160, .height = 96, .frames = 10}}).line.empty());
+  // A header that claims 65,535 x 65,535 pixels.
+  byte_vector bomb = file;
+  const std::string_view name = "avc1";
+  auto at = bomb.begin();
+  while ((at = std::search(at, bomb.end(), name.begin(), name.end(), [](std::byte b, char c) {
+            return b == static_cast<std::byte>(c);
+          })) != bomb.end()) {
+    if (bomb.end() - at > 32)
+      for (int i = 28; i < 32; ++i) at[i] = std::byte{0xff};  // its width and height
+    ++at;
+  }
+  CHECK(refused(bomb).code == ps::errc::limit);
+}
+
+TEST_CASE("clips in batches are the same for any number of workers and after a restore", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  std::vector<std::string> films;
+  for (const std::string name : {"a.mp4", "b.mkv", "c.mp4", "d.mp4", "e.mkv", "f.mp4"}) {
+    const byte_vector file =
+        file_bytes(penstock_test::write_film(folder, {name, "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p",
+                                                      30 + 5 * static_cast<std::uint32_t>(films.size())}));
+    films.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
+  }
+  const auto plan = [&] {
+    return ps::from(films) | ps::decode<ps::video> |
+           ps::map(ps::random_clip(4, {.stride = 3}), ps::random_resized_crop(32), ps::horizontal_flip(),
+                   ps::normalize(ps::imagenet), ps::to_chw()) |
+           ps::shuffle(ps::seed(5)) | ps::repeat(2) | ps::batch(2);
+  };
+  const auto delivered = [](auto&& run, std::size_t skip) {
+    std::vector<std::vector<float>> batches;
+    std::size_t step = 0;
+    while (auto batch = run.next()) {
+      const auto values = batch->values();
+      CHECK(values.shape() == ps::extents(2, 4, 3, 32, 32));
+      if (step++ >= skip) batches.emplace_back(values.values().begin(), values.values().end());
+    }
+    return batches;
+  };
+  const auto expected = delivered((plan() | ps::workers(0)).open(), 0);
+  CHECK(expected.size() == 6);
+  CHECK((delivered((plan() | ps::workers(1)).open(), 0) == expected));
+  CHECK((delivered((plan() | ps::workers(3)).open(), 0) == expected));
+  const auto after = [&] {
+    auto run = (plan() | ps::workers(2)).open();
+    for (int i = 0; i < 2; ++i) CHECK(run.next());
+    const auto state = run.state();
+    return delivered((plan() | ps::workers(1)).open(state), 0);
+  }();
+  CHECK((after == std::vector<std::vector<float>>(expected.begin() + 2, expected.end())));
+
+  // Resized by the library's own resize: as each frame alone would be.
+  open_film opened(codec_test::to_vector(std::string_view(films[0])));
+  const byte_vector whole = opened.frames({7});
+  ps::image_scratch scratch;
+  const ps::shown_image<std::uint8_t, 3> image(
+      ps::pixel_view<std::uint8_t, 3>(reinterpret_cast<const std::uint8_t*>(whole.data()), {160, 96}));
+  const auto small = ps::resize(20, 30)(image, ps::call<ps::image_scratch>{{}, 0, 0, 0, scratch});
+  const auto alone = small.finish();
+  for (auto&& batch : (ps::from(std::vector<std::string>{films[0]}) | ps::decode<ps::video> |
+                       ps::map(ps::frames_at({9, 7}), ps::resize(20, 30)) | ps::batch(1))
+                          .epoch(0)) {
+    const auto frame = batch.values()[0][1];
+    CHECK(std::equal(alone.values().begin(), alone.values().end(), frame.values().begin()));
+  }
+}
+
+TEST_CASE("a clip allocates nothing once its memory has grown", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const byte_vector file = file_bytes(
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60}));
+  ps::video_scratch scratch;
+  const ps::video codec;
+  std::vector<std::uint8_t> pixels(160 * 96 * 3 * 3);
+  const auto take = [&](std::initializer_list<std::uint32_t> frames) {
+    const ps::film film = codec.decode(file, scratch);
+    const ps::film_clip<ps::film, ps::film::picture_type> clip(film, {frames.begin(), frames.size()},
+                                                               film.picture());
+    clip.write_to(ps::destination<std::uint8_t>(pixels.data(), clip.shape()));
+  };
+  take({1, 30, 59});
+  // FFmpeg has an allocator of its own
+  CHECK(penstock_test::allocations_of([&] { take({40, 2, 17}); }) == 0);
+}
+
+TEST_CASE("the example of docs/video.md", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const std::string films = folder.path().string();
+  for (const std::string kind : {"cats", "dogs"}) {
+    std::filesystem::create_directory(folder / kind);
+    for (const std::string name : {"1.mp4", "2.mkv"})
+      penstock_test::write_film(folder, {kind + "/" + name, "", "-c:v libx264 -pix_fmt yuv420p", 80});
+  }
+  // clang-format off
+  auto loader =
+      ps::directory(films) | ps::decode<ps::field<"bytes", ps::video>> |
+      ps::map<"bytes">(ps::random_clip(16, {.stride = 4}), ps::random_resized_crop(112),
+                       ps::horizontal_flip(), ps::normalize(ps::imagenet), ps::to_chw()) |
+      ps::shuffle(ps::seed(7)) | ps::batch(4);
+  // clang-format on
+  std::size_t batches = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    CHECK(ps::get<"bytes">(batch).shape() == ps::extents(4, 16, 3, 112, 112));
+    ++batches;
+  }
+  CHECK(batches == 1);
+  // clang-format off
+  auto lengths = ps::directory(films) | ps::decode<ps::field<"bytes", ps::video>> |
+                 ps::map<"bytes">([](const ps::film_facts& film) { return film.frames; });
+  // clang-format on
+  for (auto&& film : lengths.epoch(0)) CHECK(ps::get<"bytes">(film) == 80);
+}
