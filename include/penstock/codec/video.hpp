@@ -19,7 +19,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
   /// one is decoded to know it.
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover) {
-    next_image();
+    next();
     reader_.open(file, limits, orient, recover, codec);
     if (reader_.damaged()) damage();
     if (reader_.knows_size()) return;
