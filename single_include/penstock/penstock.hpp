@@ -73011,8 +73011,8 @@ struct pad_name<name<Cs...>> {
 };
 
 template <class Element, class Name>
-using field_value = lone_value_of<std::remove_cvref_t<typename std::remove_cvref_t<
-    Element>::template field_at<std::remove_cvref_t<Element>::template index_of<Name>>::type>>;
+using row_value = lone_value_of<std::remove_cvref_t<typename std::remove_cvref_t<Element>::template field_at<
+    std::remove_cvref_t<Element>::template index_of<Name>>::type>>;
 
 /// The samples of rows that are no records.
 template <class Element>
@@ -73189,12 +73189,12 @@ struct wrong_columns<Plan, light_tuple<Names...>, Own...> {
   static consteval bool episode_fits(const light_tuple<>*) { return true; }
   template <class Name, class... Times>
   static consteval bool episode_fits(const light_tuple<Name, Times...>*) {
-    return is_episode_value<field_value<element, Name>>;
+    return is_episode_value<row_value<element, Name>>;
   }
   static consteval bool times_fit(const light_tuple<>*) { return true; }
   template <class Name, class... Times>
   static consteval bool times_fit(const light_tuple<Name, Times...>*) {
-    return (std::is_arithmetic_v<field_value<element, Times>> && ...);
+    return (std::is_arithmetic_v<row_value<element, Times>> && ...);
   }
 };
 
@@ -73323,7 +73323,7 @@ template <class Plan, class Name, class... Time>
   };
   std::vector<double> times;
   (each(Time(), [&](const auto& value) { times.push_back(static_cast<double>(value)); }), ...);
-  episode_runs<episode_value<field_value<typename Plan::element, Name>>> runs;
+  episode_runs<episode_value<row_value<typename Plan::element, Name>>> runs;
   each(Name(), [&](const auto& value) { runs.add(as_episode(value)); });
   return runs.found(std::move(times), teller_of(rows));
 }

@@ -89,7 +89,7 @@ template <class Plan, class Name, class... Time>
   };
   std::vector<double> times;
   (each(Time(), [&](const auto& value) { times.push_back(static_cast<double>(value)); }), ...);
-  episode_runs<episode_value<field_value<typename Plan::element, Name>>> runs;
+  episode_runs<episode_value<row_value<typename Plan::element, Name>>> runs;
   each(Name(), [&](const auto& value) { runs.add(as_episode(value)); });
   return runs.found(std::move(times), teller_of(rows));
 }
