@@ -198,28 +198,28 @@ class audio_scratch : public detail::damage_count {
   /// Opus needs 80 ms to forget where it began; a second leaves no difference.
   [[nodiscard]] bool go_to(const detail::sound_job& what, std::uint64_t frame) {
     if (at_ == frame) return true;
-    std::uint64_t from = frame;
+    std::uint64_t begin = frame;
     switch (what.format) {
       case detail::sound_format::ogg:
       case detail::sound_format::mp3:
-        from = frame < at_ ? 0 : at_;
+        begin = frame < at_ ? 0 : at_;
         break;
       case detail::sound_format::opus:
-        from = frame - std::min<std::uint64_t>(frame, what.form.rate);
-        if (at_ > from && at_ < frame) from = at_;
+        begin = frame - std::min<std::uint64_t>(frame, what.form.rate);
+        if (at_ > begin && at_ < frame) begin = at_;
         break;
       default:
         break;
     }
-    if (from == 0 && at_ != 0) {
+    if (begin == 0 && at_ != 0) {
       close();
       static_cast<void>(open_again(what));
       if (!file_) return false;
     }
-    if (from != at_) {
-      if (sf_seek(file_.get(), static_cast<sf_count_t>(from), SEEK_SET) != static_cast<sf_count_t>(from))
+    if (begin != at_) {
+      if (sf_seek(file_.get(), static_cast<sf_count_t>(begin), SEEK_SET) != static_cast<sf_count_t>(begin))
         return false;
-      at_ = from;
+      at_ = begin;
     }
     while (at_ < frame) {
       const std::uint64_t wanted = std::min(block, frame - at_);
