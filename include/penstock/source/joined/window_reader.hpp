@@ -438,7 +438,7 @@ class window_reader {
           taken = chain.evaluate_run(
               at, count - i, own,
               [&](const auto& values, std::uint64_t n) {
-                std::memcpy(into.data() + k + i, get<0>(values).first, to_size(n) * sizeof(T));
+                std::memcpy(into.data() + k + i, chains::template field<I>(values).first, to_size(n) * sizeof(T));
                 return true;
               },
               untimed{});
