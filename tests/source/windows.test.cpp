@@ -14,6 +14,7 @@
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/prefetch.hpp>
@@ -559,4 +560,11 @@ TEST_CASE("source/windows: what cannot be is one sentence") {
                  static_cast<void>(b);
              }),
              contains("row 2 has shape (1,), and the window's own row (2,)"));
+  // rows that have no dimension left
+  const auto eight = ps::npy_bytes<float>(ps::extents(1, 1, 1, 1, 1, 1, 1, 2), std::vector<float>{1, 2});
+  const auto arrays = ps::from(std::vector{eight, eight}) | ps::decode<ps::npy<float>>;
+  CHECK_THAT(sentence([&] {
+               for (auto&& one : ps::windows(arrays, {.length = 2}) | ps::workers(0)) static_cast<void>(one);
+             }),
+             contains("those of shape (1, 1, 1, 1, 1, 1, 1, 2) have eight, the most there may be"));
 }

@@ -33,7 +33,8 @@ class row_offsets {
   /// The rows from `first` to `last`, both included; none if `last` is before `first`.
   [[nodiscard]] static row_offsets from_to(std::int64_t first, std::int64_t last) {
     std::vector<std::int64_t> rows;
-    for (std::int64_t at = first; at <= last; ++at) rows.push_back(at);
+    for (std::int64_t at = first; at < last; ++at) rows.push_back(at);
+    if (first <= last) rows.push_back(last);  // apart, as nothing is behind the greatest number
     return rows;
   }
 
