@@ -66,7 +66,8 @@ struct window_options {
   /// The rows of a window relative to its own, which may lie outside of the episode: then the episode's first
   /// or last row stands there, and the mask says so.
   row_offsets at = {};
-  /// With `at`: whether there are windows that reach beyond their episode. Otherwise they are left out.
+  /// With `at` or `column_at`: whether there are windows that reach beyond their episode. Otherwise they are
+  /// left out.
   bool pad = true;
   /// Rows per second, for offsets in seconds.
   double rate = 0;
