@@ -513,6 +513,12 @@ TEST_CASE("codec/bpe: a text is normalised between the tokens that are sought be
   }
   CHECK(longer.encode(text) == expected);
   CHECK(longer.encode(std::string(4000, 'a')).size() == 32'000);
+  // The limit is one for the parts of a text together.
+  const ps::bpe flooding = with(R"({"type": "Prepend", "prepend": ")" + std::string(4000, 'b') + "\"}",
+                                R"([{"id": 256, "content": "<s>", "special": true}])");
+  CHECK(flooding.encode("<s>a<s>").size() == 4003);
+  CHECK_THAT(caught([&] { static_cast<void>(flooding.encode(text)); }).line,
+             contains("makes too many bytes of a text for bpe"));
 }
 
 TEST_CASE("codec/bpe: a match without characters cuts the text, as in tokenizers") {

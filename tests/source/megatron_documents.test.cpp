@@ -6,12 +6,15 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/pack.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
 #include "support/collect.hpp"
+#include "support/faults.hpp"
 #include "support/megatron_files.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
@@ -240,3 +243,33 @@ TEST_CASE("source/megatron_documents: damaged files are errors with file and off
 }
 
 }  // namespace documents_test
+
+TEST_CASE(
+    "source/megatron_documents: a file that is cut off while its tokens are copied to rows is an error") {
+  if (!penstock_test::faults_have_addresses()) return;
+  using namespace documents_test;
+  const penstock_test::temp_dir dir;
+  write(dir / "x.idx", megatron(sequences(64, {1024})));
+  for (const bool split : {false, true}) {  // documents that fit into a row, and pieces of longer ones
+    write(dir / "x.bin", counting(0, 64 * 1024));
+    const auto documents = ps::megatron_documents<token>(ps::mapped_file((dir / "x.{bin,idx}").string()));
+    auto run = (documents |
+                ps::pack(documents.lengths(), split ? 512 : 2048,
+                         {.how = ps::packing::in_order, .overlong = ps::overlong::split}) |
+                ps::batch(1) | ps::workers(0))
+                   .open();
+    std::uint64_t next = 0;
+    bool whole = true;
+    const auto cut = caught([&] {
+      for (auto&& b : run) {
+        for (const token one : b.values().flat()) whole &= one == static_cast<token>(next++);
+        if (next == 4096) std::filesystem::resize_file(dir / "x.bin", 100);
+      }
+    });
+    CHECK(whole);
+    CHECK(next >= 4096);
+    CHECK(next < 64 * 1024);
+    CHECK(cut.code == ps::errc::io);
+    CHECK_THAT(cut.line, contains("x.bin") && contains("cut off or changed while it was mapped"));
+  }
+}

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -26,6 +27,8 @@ TEST_CASE("source/window_options: whole numbers are rows, and others seconds") {
   CHECK(ps::row_offsets::from_to(-1, 2).rows() == rows{-1, 0, 1, 2});
   CHECK(ps::row_offsets::from_to(2, 2).rows() == rows{2});
   CHECK(ps::row_offsets::from_to(2, 1).empty());
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(ps::row_offsets::from_to(most, most).rows() == rows{most});
   static_assert(!std::is_constructible_v<ps::row_offsets, const char*>);
 
   const ps::column_at<"action"> listed{0, 1}, ranged(ps::row_offsets::from_to(0, 1));

@@ -14,6 +14,7 @@
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/prefetch.hpp>
@@ -26,12 +27,14 @@
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
 #include "support/engine_test.hpp"
+#include "support/faults.hpp"
 #include "support/resume_test.hpp"
 #include "support/temp_dir.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <span>
@@ -479,6 +482,28 @@ TEST_CASE("source/windows: npy files from every storage, in one copy, with rows 
   check(ps::windows(ps::npy_rows<float>(pattern), ps::episodes_of(index), options));
 }
 
+TEST_CASE("source/windows: a file that is cut off while rows are copied together is an error") {
+  if (!penstock_test::faults_have_addresses()) return;
+  const penstock_test::temp_dir dir;
+  std::vector<float> values(60'000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  const std::string path =
+      written<float>(dir / "x.npy", ps::extents(15'000, 4), std::span(std::as_const(values)));
+  std::size_t next = 0;
+  bool whole = true;
+  const auto cut = caught([&] {
+    for (auto&& b : ps::windows(ps::npy_rows<float>(path), {.length = 100, .stride = 100}) | ps::batch(1) |
+                        ps::workers(0)) {
+      for (const float one : b.values().flat()) whole &= one == values[next++];
+      if (next == 4000) std::filesystem::resize_file(path, 200);
+    }
+  });
+  CHECK(whole);
+  CHECK(next >= 4000);
+  CHECK(cut.code == ps::errc::io);
+  CHECK_THAT(cut.line, contains("x.npy") && contains("cut off or changed while it was mapped"));
+}
+
 TEST_CASE("source/windows: nothing is allocated per sample") {
   const table t = random_table(5, 40, 50);
   const auto loader =
@@ -559,4 +584,11 @@ TEST_CASE("source/windows: what cannot be is one sentence") {
                  static_cast<void>(b);
              }),
              contains("row 2 has shape (1,), and the window's own row (2,)"));
+  // rows that have no dimension left
+  const auto eight = ps::npy_bytes<float>(ps::extents(1, 1, 1, 1, 1, 1, 1, 2), std::vector<float>{1, 2});
+  const auto arrays = ps::from(std::vector{eight, eight}) | ps::decode<ps::npy<float>>;
+  CHECK_THAT(sentence([&] {
+               for (auto&& one : ps::windows(arrays, {.length = 2}) | ps::workers(0)) static_cast<void>(one);
+             }),
+             contains("those of shape (1, 1, 1, 1, 1, 1, 1, 2) have eight, the most there may be"));
 }

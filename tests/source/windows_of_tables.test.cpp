@@ -217,6 +217,20 @@ TEST_CASE("source/windows_of_tables: rows of Arrow files, numbers in runs and on
   check_batches(
       ps::windows<"episode_index">(ps::arrow_ipc(ps::file(path)) | decoded, {.rate = 10}, past, chunk) |
       ps::batch(8) | ps::workers(2));
+  // columns of numbers alone, of which each is itself also where they are decoded together
+  const auto numbers =
+      ps::arrow_ipc(path) | ps::decode<ps::field<"episode_index", ps::arrow_value<std::int64_t>>,
+                                       ps::field<"index", ps::arrow_value<std::int32_t>>>;
+  const ps::episodes one(std::vector<std::uint64_t>{count});
+  const auto check_indexes = [&](const auto& plan) {
+    for (auto&& b : plan | ps::batch(count)) {
+      const auto indexes = ps::get<"index">(b);
+      for (std::size_t i = 0; i < b.size(); ++i)
+        for (std::size_t k = 0; k < 4; ++k) CHECK(static_cast<std::size_t>(indexes(i, k)) == i + k);
+    }
+  };
+  check_indexes(ps::windows(numbers, one, {.length = 4}));
+  check_indexes(ps::windows(numbers | ps::seed(7), one, {.length = 4}));
   // numbers are widened one by one, and nulls replaced
   const auto wide =
       ps::arrow_ipc(path) | ps::decode<ps::field<"episode_index", ps::arrow_value<std::int64_t>>,

@@ -130,6 +130,9 @@ void each_row(const Column& column, F&& f) {
   if constexpr (is_derived_index<Column>) {
     for (std::uint64_t i = 0; i < column.size(); ++i) f(column[i]);
   } else {
+    static_assert(keeps_rows<plan_for<Column>>,
+                  "penstock: episodes_of takes rows as the source has them, with decode, fields and map at "
+                  "most; write orders, filters and the like behind windows");
     each_value(as_plan(column), {}, [&](const auto& value) { f(lone_value(value)); });
   }
 }
@@ -155,9 +158,10 @@ struct column_value<derived_index<T>> : std::type_identity<T> {};
 ///     const auto known = episodes_of(npy_rows<std::int64_t>("episode.npy"));
 ///     auto samples = windows(npy_rows<float>("state.npy"), known, {.at = {-1, 0, 1}}) | shuffle | batch(64);
 ///
-/// In: a source, or a plan of one, whose samples are whole numbers or texts, or an index that `derive` made
-/// of such: it is kept in a file, so that nothing is read again. Rows of one episode lie one behind the
-/// other. As a second argument the rows' times in seconds, likewise, or a `std::vector<double>`.
+/// In: a source, or a plan of one that decodes and maps, whose samples are whole numbers or texts, or an
+/// index that `derive` made of such: it is kept in a file, so that nothing is read again. Rows of one episode
+/// lie one behind the other. As a second argument the rows' times in seconds, likewise, or a
+/// `std::vector<double>`.
 /// Cost: one pass over the column, in the thread that calls; 8 bytes for each episode, and for each time.
 /// Throws `errc::format` if rows of an episode do not lie one behind the other, with file, key and row where
 /// the column is that of a source; `errc::argument` for times that descend within an episode, with the row,

@@ -33,7 +33,8 @@ class row_offsets {
   /// The rows from `first` to `last`, both included; none if `last` is before `first`.
   [[nodiscard]] static row_offsets from_to(std::int64_t first, std::int64_t last) {
     std::vector<std::int64_t> rows;
-    for (std::int64_t at = first; at <= last; ++at) rows.push_back(at);
+    for (std::int64_t at = first; at < last; ++at) rows.push_back(at);
+    if (first <= last) rows.push_back(last);  // apart, as nothing is behind the greatest number
     return rows;
   }
 
@@ -65,7 +66,8 @@ struct window_options {
   /// The rows of a window relative to its own, which may lie outside of the episode: then the episode's first
   /// or last row stands there, and the mask says so.
   row_offsets at = {};
-  /// With `at`: whether there are windows that reach beyond their episode. Otherwise they are left out.
+  /// With `at` or `column_at`: whether there are windows that reach beyond their episode. Otherwise they are
+  /// left out.
   bool pad = true;
   /// Rows per second, for offsets in seconds.
   double rate = 0;

@@ -152,6 +152,9 @@ template <fixed_string... Names, class Rows, class... Columns>
 template <fixed_string... Names, class Rows, class... Columns>
 [[nodiscard]] auto windows(const Rows& rows, const episodes& known, const window_options& options,
                            const Columns&... columns) {
+  static_assert(sizeof...(Names) < 2,
+                "penstock: windows<...> of known episodes takes one name, that of their column: give the "
+                "times to episodes_of");
   using names = light_tuple<name_of<Names>...>;
   return detail::windows_unless_wrong<names, Columns...>(rows, [&](const auto& given) {
     return detail::make_windows<names>(detail::as_plan(given), known, options, columns...);

@@ -165,10 +165,13 @@ struct bpe_tokenizer {
   std::vector<std::uint32_t> front, back;  ///< around each text, if asked for
   std::string not_around;                  ///< why it cannot be asked for
 
+  /// How many bytes the normalizers may make of a text of so many.
+  [[nodiscard]] static std::size_t most_of(std::size_t size) noexcept {
+    return std::min(64 * size + 4096, max_text);
+  }
   /// A text as the normalizers make it: itself, or in `memory`, one for each of them.
-  [[nodiscard]] std::string_view normalized(std::string_view text,
-                                            std::vector<normal_form_memory>& memory) const {
-    const std::size_t most = std::min(64 * text.size() + 4096, max_text);
+  [[nodiscard]] std::string_view normalized(std::string_view text, std::vector<normal_form_memory>& memory,
+                                            std::size_t most) const {
     for (std::size_t i = 0; i < normalizers.size(); ++i) text = normalizers[i].apply(text, memory[i], most);
     return text;
   }
@@ -246,6 +249,7 @@ class bpe_worker {
     tokens_.resize_for_overwrite(most_ * sizeof(std::uint32_t));
     begin_ = end_ = reinterpret_cast<std::uint32_t*>(tokens_.data());
     text_ = text;
+    may_make_ = bpe_tokenizer::most_of(text.size());
     if (around) end_ = std::ranges::copy(tokenizer_->front, end_).out;
     parts(tokenizer_->first, text, special, [&](std::string_view rest) {
       if (!tokenizer_->normalizers.empty()) rest = normalized(rest);
@@ -273,7 +277,8 @@ class bpe_worker {
 
   /// A part of the text as the normalizers make it, with room for its tokens.
   [[nodiscard]] std::string_view normalized(std::string_view part) {
-    const std::string_view made = tokenizer_->normalized(part, normalized_);
+    const std::string_view made = tokenizer_->normalized(part, normalized_, may_make_);
+    may_make_ -= std::min(may_make_, made.size());
     if (made.size() > part.size()) grow((1 + tokenizer_->prefixes) * (made.size() - part.size()));
     return made;
   }
@@ -390,7 +395,8 @@ class bpe_worker {
   std::size_t cached_words_ = 0;
   std::string_view text_;
   buffer tokens_;
-  std::size_t most_ = 0;  ///< tokens that may come
+  std::size_t most_ = 0;      ///< tokens that may come
+  std::size_t may_make_ = 0;  ///< bytes that the normalizers may make of the parts of the text that are left
   std::uint32_t *begin_ = nullptr, *end_ = nullptr;
   word_cache words_;
   long_word long_word_;

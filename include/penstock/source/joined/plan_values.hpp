@@ -39,6 +39,15 @@ template <class Name, class Plan>
   }
 }
 
+template <class... Stages>
+consteval bool only_values(const light_tuple<Stages...>*) {
+  return ((value_stage<Stages> || seed_annotation<Stages>)&&...);
+}
+/// Whether a plan has the rows of its source, all of them and in their order.
+template <class Plan>
+inline constexpr bool keeps_rows =
+    !Plan::context::facts.decided && only_values(static_cast<const typename Plan::stages_type*>(nullptr));
+
 /// The value of a column that holds one per row: itself, or that of an array of one element.
 template <class V>
 [[nodiscard]] decltype(auto) lone_value(const V& value) {

@@ -251,11 +251,6 @@ struct form_of {
 template <class Plan, class Names, class... Own>
 using window_form_of = typename form_of<Plan, Names, Own...>::type;
 
-template <class... Stages>
-consteval bool only_values(const light_tuple<Stages...>*) {
-  return ((value_stage<Stages> || part_of_kind<Stages, sample_cache_tag> || seed_annotation<Stages>)&&...);
-}
-
 template <class Form, class Record>
 inline constexpr bool windows_fit = false;
 template <class Form, class... Fields>
@@ -320,7 +315,7 @@ consteval auto find_wrong_windows() {
       return mistakes::windows_after_batch{};
     else if constexpr (f.forward)
       return mistakes::windows_of_forward{};
-    else if constexpr (f.decided || !only_values(static_cast<const typename p::stages_type*>(nullptr)))
+    else if constexpr (!keeps_rows<p>)
       return mistakes::windows_after_order{};
     else if constexpr (renumbering_source<typename p::source_type>)
       return mistakes::windows_of_mix{};

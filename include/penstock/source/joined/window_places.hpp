@@ -33,8 +33,7 @@ struct column_offsets {
   row_offsets offsets;
 };
 
-/// Where windows are, and which rows each has: arithmetic, and a binary search among episodes. `lerobot`'s
-/// frames are found by it as `windows` finds rows.
+/// Where windows are, and which rows each has: arithmetic, and a binary search among episodes.
 class window_places {
  public:
   /// `lists`: the offsets of each column that has its own; empty if `options` says them for all. Throws

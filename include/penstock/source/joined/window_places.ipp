@@ -40,7 +40,8 @@ PENSTOCK_INLINE void window_places::add_list(std::string_view column, const row_
             errc::argument,
             {"windows: the offsets of ", name,
              " are in seconds, and the times of rows are not known; write `.rate`, in rows per second, "
-             "or name the column of times, windows<\"episode\", \"timestamp\">(...)"});
+             "or name the column of times, windows<\"episode\", \"timestamp\">(...), or give it to "
+             "episodes_of"});
       made.seconds = given.seconds();
     }
   }

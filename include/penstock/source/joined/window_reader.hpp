@@ -95,8 +95,13 @@ class window_values {
   using value_type = T;
 
   window_values(const Reader& reader, typename Reader::worker& w, const window_place& at, std::uint64_t epoch,
-                std::size_t list, const extents& row) noexcept
-      : reader_(&reader), worker_(&w), at_(&at), epoch_(epoch), list_(list), row_(row) {}
+                std::size_t list, const extents& row)
+      : reader_(&reader), worker_(&w), at_(&at), epoch_(epoch), list_(list), row_(row) {
+    if (row.rank() == extents::max_rank) [[unlikely]]
+      throw error(errc::shape,
+                  {"windows: a window adds a dimension in front of rows, and those of shape ", to_string(row),
+                   " have eight, the most there may be; give them fewer in map"});
+  }
 
   [[nodiscard]] extents shape() const noexcept { return row_.prepend(reader_->places().length(list_)); }
   void write_to(const destination<T>& into) const {
@@ -438,7 +443,8 @@ class window_reader {
           taken = chain.evaluate_run(
               at, count - i, own,
               [&](const auto& values, std::uint64_t n) {
-                std::memcpy(into.data() + k + i, get<0>(values).first, to_size(n) * sizeof(T));
+                std::memcpy(into.data() + k + i, chains::template field<I>(values).first,
+                            to_size(n) * sizeof(T));
                 return true;
               },
               untimed{});
