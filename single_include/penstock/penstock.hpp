@@ -68851,6 +68851,15 @@ template <class Name, class Plan>
   }
 }
 
+template <class... Stages>
+consteval bool only_values(const light_tuple<Stages...>*) {
+  return ((value_stage<Stages> || seed_annotation<Stages>)&&...);
+}
+/// Whether a plan has the rows of its source, all of them and in their order.
+template <class Plan>
+inline constexpr bool keeps_rows =
+    !Plan::context::facts.decided && only_values(static_cast<const typename Plan::stages_type*>(nullptr));
+
 /// The value of a column that holds one per row: itself, or that of an array of one element.
 template <class V>
 [[nodiscard]] decltype(auto) lone_value(const V& value) {
@@ -69001,6 +69010,9 @@ void each_row(const Column& column, F&& f) {
   if constexpr (is_derived_index<Column>) {
     for (std::uint64_t i = 0; i < column.size(); ++i) f(column[i]);
   } else {
+    static_assert(keeps_rows<plan_for<Column>>,
+                  "penstock: episodes_of takes rows as the source has them, with decode, fields and map at "
+                  "most; write orders, filters and the like behind windows");
     each_value(as_plan(column), {}, [&](const auto& value) { f(lone_value(value)); });
   }
 }
@@ -69026,9 +69038,10 @@ struct column_value<derived_index<T>> : std::type_identity<T> {};
 ///     const auto known = episodes_of(npy_rows<std::int64_t>("episode.npy"));
 ///     auto samples = windows(npy_rows<float>("state.npy"), known, {.at = {-1, 0, 1}}) | shuffle | batch(64);
 ///
-/// In: a source, or a plan of one, whose samples are whole numbers or texts, or an index that `derive` made
-/// of such: it is kept in a file, so that nothing is read again. Rows of one episode lie one behind the
-/// other. As a second argument the rows' times in seconds, likewise, or a `std::vector<double>`.
+/// In: a source, or a plan of one that decodes and maps, whose samples are whole numbers or texts, or an
+/// index that `derive` made of such: it is kept in a file, so that nothing is read again. Rows of one episode
+/// lie one behind the other. As a second argument the rows' times in seconds, likewise, or a
+/// `std::vector<double>`.
 /// Cost: one pass over the column, in the thread that calls; 8 bytes for each episode, and for each time.
 /// Throws `errc::format` if rows of an episode do not lie one behind the other, with file, key and row where
 /// the column is that of a source; `errc::argument` for times that descend within an episode, with the row,
@@ -71891,7 +71904,8 @@ class row_offsets {
   /// The rows from `first` to `last`, both included; none if `last` is before `first`.
   [[nodiscard]] static row_offsets from_to(std::int64_t first, std::int64_t last) {
     std::vector<std::int64_t> rows;
-    for (std::int64_t at = first; at <= last; ++at) rows.push_back(at);
+    for (std::int64_t at = first; at < last; ++at) rows.push_back(at);
+    if (first <= last) rows.push_back(last);  // apart, as nothing is behind the greatest number
     return rows;
   }
 
@@ -71923,7 +71937,8 @@ struct window_options {
   /// The rows of a window relative to its own, which may lie outside of the episode: then the episode's first
   /// or last row stands there, and the mask says so.
   row_offsets at = {};
-  /// With `at`: whether there are windows that reach beyond their episode. Otherwise they are left out.
+  /// With `at` or `column_at`: whether there are windows that reach beyond their episode. Otherwise they are
+  /// left out.
   bool pad = true;
   /// Rows per second, for offsets in seconds.
   double rate = 0;
@@ -71955,8 +71970,7 @@ struct column_offsets {
   row_offsets offsets;
 };
 
-/// Where windows are, and which rows each has: arithmetic, and a binary search among episodes. `lerobot`'s
-/// frames are found by it as `windows` finds rows.
+/// Where windows are, and which rows each has: arithmetic, and a binary search among episodes.
 class window_places {
  public:
   /// `lists`: the offsets of each column that has its own; empty if `options` says them for all. Throws
@@ -72053,7 +72067,8 @@ PENSTOCK_INLINE void window_places::add_list(std::string_view column, const row_
             errc::argument,
             {"windows: the offsets of ", name,
              " are in seconds, and the times of rows are not known; write `.rate`, in rows per second, "
-             "or name the column of times, windows<\"episode\", \"timestamp\">(...)"});
+             "or name the column of times, windows<\"episode\", \"timestamp\">(...), or give it to "
+             "episodes_of"});
       made.seconds = given.seconds();
     }
   }
@@ -72260,8 +72275,13 @@ class window_values {
   using value_type = T;
 
   window_values(const Reader& reader, typename Reader::worker& w, const window_place& at, std::uint64_t epoch,
-                std::size_t list, const extents& row) noexcept
-      : reader_(&reader), worker_(&w), at_(&at), epoch_(epoch), list_(list), row_(row) {}
+                std::size_t list, const extents& row)
+      : reader_(&reader), worker_(&w), at_(&at), epoch_(epoch), list_(list), row_(row) {
+    if (row.rank() == extents::max_rank) [[unlikely]]
+      throw error(errc::shape,
+                  {"windows: a window adds a dimension in front of rows, and those of shape ", to_string(row),
+                   " have eight, the most there may be; give them fewer in map"});
+  }
 
   [[nodiscard]] extents shape() const noexcept { return row_.prepend(reader_->places().length(list_)); }
   void write_to(const destination<T>& into) const {
@@ -72603,7 +72623,8 @@ class window_reader {
           taken = chain.evaluate_run(
               at, count - i, own,
               [&](const auto& values, std::uint64_t n) {
-                std::memcpy(into.data() + k + i, get<0>(values).first, to_size(n) * sizeof(T));
+                std::memcpy(into.data() + k + i, chains::template field<I>(values).first,
+                            to_size(n) * sizeof(T));
                 return true;
               },
               untimed{});
@@ -73141,11 +73162,6 @@ struct form_of {
 template <class Plan, class Names, class... Own>
 using window_form_of = typename form_of<Plan, Names, Own...>::type;
 
-template <class... Stages>
-consteval bool only_values(const light_tuple<Stages...>*) {
-  return ((value_stage<Stages> || part_of_kind<Stages, sample_cache_tag> || seed_annotation<Stages>)&&...);
-}
-
 template <class Form, class Record>
 inline constexpr bool windows_fit = false;
 template <class Form, class... Fields>
@@ -73210,7 +73226,7 @@ consteval auto find_wrong_windows() {
       return mistakes::windows_after_batch{};
     else if constexpr (f.forward)
       return mistakes::windows_of_forward{};
-    else if constexpr (f.decided || !only_values(static_cast<const typename p::stages_type*>(nullptr)))
+    else if constexpr (!keeps_rows<p>)
       return mistakes::windows_after_order{};
     else if constexpr (renumbering_source<typename p::source_type>)
       return mistakes::windows_of_mix{};
@@ -73386,6 +73402,9 @@ template <fixed_string... Names, class Rows, class... Columns>
 template <fixed_string... Names, class Rows, class... Columns>
 [[nodiscard]] auto windows(const Rows& rows, const episodes& known, const window_options& options,
                            const Columns&... columns) {
+  static_assert(sizeof...(Names) < 2,
+                "penstock: windows<...> of known episodes takes one name, that of their column: give the "
+                "times to episodes_of");
   using names = light_tuple<name_of<Names>...>;
   return detail::windows_unless_wrong<names, Columns...>(rows, [&](const auto& given) {
     return detail::make_windows<names>(detail::as_plan(given), known, options, columns...);
