@@ -197,6 +197,48 @@ TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][vid
   CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
 }
 
+TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const auto path =
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60});
+  byte_vector file = file_bytes(path);
+  const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+  const std::size_t one = 160 * 96 * 3;
+  {
+    open_film opened(file);
+    CHECK(opened.film().frames() == 60);
+    const auto& index = opened.scratch.reader().index();
+    for (std::uint32_t i = 20; i < 40; ++i) {
+      const ps::film_packet& lost = index.packets()[i];
+      std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(lost.offset), lost.size, std::byte{0xa5});
+    }
+  }
+  open_film recovering(file, {.recover = true});
+  const byte_vector some = recovering.frames({25, 5, 50});
+  CHECK(recovering.scratch.warnings == 1);
+  CHECK(std::all_of(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(one),
+                    [](std::byte value) { return value == std::byte{0}; }));
+  CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
+  CHECK(std::equal(some.data() + 2 * one, some.data() + 3 * one, all.data() + 50 * one));
+}
+
+TEST_CASE("a film that is whole is the same with recover", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const auto path = penstock_test::write_film(
+      folder,
+      {"refresh.mp4", "", "-c:v libx264 -x264-params intra-refresh=1:keyint=25 -pix_fmt yuv420p", 100});
+  const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+  const std::size_t one = 160 * 96 * 3;
+  open_film opened(file_bytes(path), {.recover = true});
+  std::size_t wrong = 0;
+  for (std::uint32_t frame = 0; frame < 100; ++frame)
+    wrong += opened.frames({frame}) == penstock_test::chosen_frames(all, one, {frame}) ? 0 : 1;
+  CHECK(wrong == 0);
+  CHECK(opened.scratch.warnings == 0);
+}
+
 TEST_CASE("what is no film, or too large, is refused before it is decoded", "[codec][video]") {
   const auto refused = [](const byte_vector& file, const ps::video& codec = {}) {
     return caught([&] { static_cast<void>(open_film(file, codec).film()); });

@@ -269,7 +269,7 @@ class film_reader {
     const AVRational unit = stream.time_base;
     if (unit.num <= 0 || unit.den <= 0)
       throw error(errc::format, {"the ", codec, " file's unit of time is no positive number"});
-    index_.clear(static_cast<double>(unit.num) / unit.den);
+    index_.clear(unit.den, unit.num);
   }
 
   void read_packets(const film_demuxer& demuxer, const AVStream& stream, const film_limits& limits,
