@@ -223,6 +223,25 @@ TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
   CHECK(std::equal(some.data() + 2 * one, some.data() + 3 * one, all.data() + 50 * one));
 }
 
+TEST_CASE("an mkv film does not lose frames in silence", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const byte_vector file = file_bytes(penstock_test::write_film(
+      folder, {"a.mkv", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p -cluster_time_limit 600", 60}));
+  REQUIRE(open_film(file).film().frames() == 60);
+  for (const std::size_t at : {file.size() / 2, file.size() * 2 / 3})
+    for (const std::byte value : {std::byte{0}, std::byte{0x55}}) {
+      byte_vector damaged = file;
+      std::fill_n(damaged.begin() + static_cast<std::ptrdiff_t>(at), 4'000, value);
+      const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(damaged).film()); });
+      CHECK(failure.code == ps::errc::format);
+      CHECK(failure.line.find("the video file is damaged") != std::string::npos);
+      open_film recovering(damaged, {.recover = true});
+      CHECK(recovering.film().frames() < 60);
+      CHECK(recovering.scratch.warnings == 1);
+    }
+}
+
 TEST_CASE("a film that is whole is the same with recover", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;

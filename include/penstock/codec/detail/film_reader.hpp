@@ -210,7 +210,6 @@ class film_reader {
   /// takes what there is and counts one damage; `errc::limit` for what is beyond the limits.
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
     file_ = file;
-    damaged_ = false;
     copies_.clear();
     if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
     const film_container container = film_container_of(file);
@@ -220,12 +219,15 @@ class film_reader {
                    " file: it begins neither as mp4 nor as matroska (mkv, webm); convert it, as "
                    "with ffmpeg -i film.avi -c copy film.mkv"})
           .at_offset(0);
-    const std::uint64_t size = container_size(file);
-    if (size > file.size()) {
-      if (!recover)
+    const film_extent extent = container_extent(file);
+    damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
+    if (damaged_ && !recover) {
+      if (extent.damage != film_extent::nowhere)
         throw error(errc::format,
-                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ", size});
-      damaged_ = true;
+                    {"the ", codec, " file is damaged: nothing that its container has begins like this"})
+            .at_offset(extent.damage);
+      throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
+                                 " bytes of at least ", extent.size});
     }
     film_demuxer demuxer(file, container);
     const AVStream& stream = demuxer.stream();
