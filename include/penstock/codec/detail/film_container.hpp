@@ -63,8 +63,9 @@ struct film_extent {
 /// Whether an element of Matroska stands in a file, a segment or a cluster. Source: RFC 9559, 5.1.
 [[nodiscard]] constexpr bool is_matroska_element(std::uint64_t id) noexcept {
   for (const std::uint32_t known :
-       {0x1a45dfa3u, 0x18538067u, 0x114d9b74u, 0x1549a966u, 0x1654ae6bu, 0x1c53bb6bu, 0x1941a469u, 0x1043a770u,
-        0x1254c367u, 0x1f43b675u, 0xe7u, 0x5854u, 0xa7u, 0xabu, 0xa3u, 0xa0u, 0xafu, 0xecu, 0xbfu, 0x1b538667u})
+       {0x1a45dfa3u, 0x18538067u, 0x114d9b74u, 0x1549a966u, 0x1654ae6bu, 0x1c53bb6bu, 0x1941a469u,
+        0x1043a770u, 0x1254c367u, 0x1f43b675u, 0xe7u,       0x5854u,     0xa7u,       0xabu,
+        0xa3u,       0xa0u,       0xafu,       0xecu,       0xbfu,       0x1b538667u})
     if (id == known) return true;
   return false;
 }
