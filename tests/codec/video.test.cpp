@@ -36,6 +36,19 @@ using penstock_test::temp_dir;
 static_assert(ps::codec<ps::video> && ps::extension_codec<ps::video> && ps::lone_codec<ps::video>);
 static_assert(ps::lazy_film<ps::film> && ps::lazy_image<ps::film::picture_type>);
 
+namespace {
+
+/// Where these letters are, from a place on; the file's size if they are not.
+std::size_t place_of(const byte_vector& file, std::string_view letters, std::size_t from) {
+  const auto begin = file.begin() + static_cast<std::ptrdiff_t>(from);
+  return static_cast<std::size_t>(
+      std::search(begin, file.end(), letters.begin(), letters.end(),
+                  [](std::byte b, char c) { return b == static_cast<std::byte>(c); }) -
+      file.begin());
+}
+
+}  // namespace
+
 TEST_CASE("frames in any order are those of the film in sequence", "[codec][video]") {
   if (!penstock_test::have_ffmpeg()) return;
   const temp_dir folder;
@@ -240,6 +253,49 @@ TEST_CASE("an mkv film does not lose frames in silence", "[codec][video]") {
       CHECK(recovering.film().frames() < 60);
       CHECK(recovering.scratch.warnings == 1);
     }
+}
+
+TEST_CASE("frames behind the end of a file are missed, where its size is not told", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  byte_vector file = file_bytes(penstock_test::write_film(
+      folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p -movflags +faststart", 60}));
+  const std::size_t data = place_of(file, "mdat", 0);
+  std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(data) - 4, 4, std::byte{0});  // up to the end
+  CHECK(open_film(file).film().frames() == 60);
+  {
+    open_film opened(file);
+    CHECK(opened.film().frames() == 60);
+    file.resize(opened.scratch.reader().index().packets()[40].offset);
+  }
+  const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(file).film()); });
+  CHECK(failure.code == ps::errc::format);
+  CHECK(failure.line.find("bytes, and frames that lie behind them") != std::string::npos);
+  open_film recovering(file, {.recover = true});
+  CHECK(recovering.film().frames() == 40);
+  CHECK(recovering.scratch.warnings == 1);
+}
+
+TEST_CASE("a small film with the same bytes in all packets is refused", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("mjpeg")) return;
+  const temp_dir folder;
+  // Of two streams, whose frames take turns, so that each frame has a place of its own in the tables.
+  byte_vector file =
+      file_bytes(penstock_test::write_film(folder, {"a.mov", "", "-map 0:v -map 0:v -c:v mjpeg -q:v 3", 50}));
+  CHECK(open_film(file).film().frames() == 50);
+  const auto put = [&](std::size_t at, std::uint64_t value) {
+    for (std::size_t i = 0; i < 4; ++i) file[at + i] = static_cast<std::byte>(value >> (24 - 8 * i));
+  };
+  const std::size_t data = place_of(file, "mdat", 0), moov = place_of(file, "moov", data);
+  for (std::size_t sizes = place_of(file, "stsz", moov); sizes != file.size();
+       sizes = place_of(file, "stsz", sizes + 4))
+    for (std::size_t i = 0; i < 50; ++i) put(sizes + 16 + 4 * i, moov - 4 - (data + 4));
+  for (std::size_t places = place_of(file, "stco", moov); places != file.size();
+       places = place_of(file, "stco", places + 4))
+    for (std::size_t i = 0; i < 50; ++i) put(places + 12 + 4 * i, data + 4);
+  const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(file).film()); });
+  CHECK(failure.code == ps::errc::format);
+  CHECK(failure.line.find("more than 16 times as many bytes as the file itself") != std::string::npos);
 }
 
 TEST_CASE("a film that is whole is the same with recover", "[codec][video]") {

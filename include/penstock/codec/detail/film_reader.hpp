@@ -84,6 +84,25 @@ using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
   return orientation_of_matrix(values);
 }
 
+/// Whether a film has frames behind the end of its file, which FFmpeg's demuxers leave out.
+[[nodiscard]] inline bool has_more_than(AVStream& stream, std::uint64_t bytes) noexcept {
+#if LIBAVFORMAT_VERSION_MAJOR >= 59
+  const int count = avformat_index_get_entries_count(&stream);
+#else
+  const int count = stream.nb_index_entries;
+#endif
+  for (int i = 0; i < count; ++i) {
+#if LIBAVFORMAT_VERSION_MAJOR >= 59
+    const AVIndexEntry& entry = *avformat_index_get_entry(&stream, i);
+#else
+    const AVIndexEntry& entry = stream.index_entries[i];
+#endif
+    const auto size = static_cast<std::uint64_t>(entry.size);
+    if (entry.pos < 0 || size > bytes || static_cast<std::uint64_t>(entry.pos) > bytes - size) return true;
+  }
+  return false;
+}
+
 /// Bytes in memory, as FFmpeg reads a file.
 class film_bytes {
  public:
@@ -211,6 +230,7 @@ class film_reader {
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
     file_ = file;
     copies_.clear();
+    bytes_ = 0;
     if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
     const film_container container = film_container_of(file);
     if (container == film_container::none)
@@ -230,9 +250,15 @@ class film_reader {
                                  " bytes of at least ", extent.size});
     }
     film_demuxer demuxer(file, container);
-    const AVStream& stream = demuxer.stream();
+    AVStream& stream = demuxer.stream();
     read_header(stream, limits, orient, codec);
     read_packets(demuxer, stream, limits, recover, codec);
+    if (!damaged_ && container == film_container::mp4 && has_more_than(stream, file.size())) {
+      if (!recover)
+        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
+                                   " bytes, and frames that lie behind them"});
+      damaged_ = true;
+    }
     index_.finish();
   }
 
@@ -320,6 +346,13 @@ class film_reader {
     if (av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr)
       throw error(errc::format, {"the ", codec, " file's parameters change at packet ",
                                  index_.packets().size(), "; encode it with one set of parameters"});
+    // So that a small file that has the same bytes as many packets, or unpacks them, takes neither long nor
+    // much.
+    constexpr std::uint64_t most = 16;
+    bytes_ += static_cast<std::uint64_t>(packet.size);
+    if (bytes_ / most > file_.size())
+      throw error(errc::format, {"the ", codec, " file's packets have more than ", most,
+                                 " times as many bytes as the file itself"});
     film_packet own;
     own.time = time;
     own.duration = packet.duration;
@@ -355,6 +388,7 @@ class film_reader {
   owned_parameters parameters_;
   owned_packet packet_;
   std::vector<std::byte> copies_;
+  std::uint64_t bytes_ = 0;  // of all packets
   image_size stored_;
   orientation turn_ = orientation::upright;
   bool damaged_ = false;
