@@ -298,6 +298,19 @@ TEST_CASE("a small film with the same bytes in all packets is refused", "[codec]
   CHECK(failure.line.find("more than 16 times as many bytes as the file itself") != std::string::npos);
 }
 
+TEST_CASE("a film whose header's parameters are damaged is black with recover", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  byte_vector file = file_bytes(
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60}));
+  file[place_of(file, "avcC", 0) + 10] = std::byte{0xff};  // the length of the first one
+  open_film strict(file);
+  CHECK(caught([&] { static_cast<void>(strict.frames({45})); }).code == ps::errc::format);
+  open_film recovering(file, {.recover = true});
+  CHECK((recovering.frames({45, 3}) == byte_vector(2 * 160 * 96 * 3)));
+  CHECK(recovering.scratch.warnings == 1);
+}
+
 TEST_CASE("a film that is whole is the same with recover", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;

@@ -94,7 +94,14 @@ class video_scratch : public detail::decoder_scratch<"video"> {
     // missing. So damage is made do with when some of these did not mend it.
     bool recover = false;
     for (std::uint32_t groups = 1;; groups *= 2) {
-      decoder_.open(reader_.parameters(), index.reordered(), max_pixels, recover);
+      try {
+        decoder_.open(reader_.parameters(), index.reordered(), max_pixels, recover);
+      } catch (const error&) {
+        if (recover == what.recover) throw;
+        recover = true;
+        damage();
+        continue;
+      }
       if (decode_packets(range, wanted, what, recover, draw)) return;
       if (range.first == 0 && recover == what.recover) return give_up(wanted, what, draw);
       range.first = index.earlier(range.first, groups);
@@ -253,8 +260,8 @@ class film {
 /// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg
 /// says that it is not as it was encoded, with its number and second. Damage that changes pixels and breaks
 /// no rule of the codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is
-/// allocated for them;
-/// `errc::argument` if FFmpeg was built without the decoder.
+/// allocated for them but FFmpeg's index, of 24 bytes for each frame that the header claims; `errc::argument`
+/// if FFmpeg was built without the decoder.
 /// FFmpeg's demuxers write to the standard error stream what they think of damaged files, unless the program
 /// calls `av_log_set_level`.
 /// Source: libavformat, libavcodec and libswscale of FFmpeg 4.4 to 8.
