@@ -108,6 +108,9 @@ TEST_CASE("a film's facts are those of its frames", "[codec][video]") {
     CHECK(opened.film().frame_at(0.399) == 9);
     CHECK(opened.film().frame_at(-0.001) == 50);
     CHECK(opened.film().frame_at(2.001) == 50);
+    const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({3, 50})); });
+    CHECK(failure.code == ps::errc::argument);
+    CHECK(failure.line.find("frame 50 is wanted of a film of 50 frames") != std::string::npos);
   }
   SECTION("an edit list leaves frames out") {
     const auto whole = penstock_test::write_film(folder, {"whole.mp4", "", x264, 100});

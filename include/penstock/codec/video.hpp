@@ -42,7 +42,12 @@ class video_scratch : public detail::decoder_scratch<"video"> {
                const Draw& draw) {
     const frame_index& index = reader_.index();
     wanted_.clear();
-    for (std::size_t i = 0; i < frames.size(); ++i) wanted_.push_back({index.packet_of(frames[i]), i, false});
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      if (frames[i] >= index.frames()) [[unlikely]]
+        throw error(errc::argument,
+                    {"frame ", frames[i], " is wanted of a film of ", index.frames(), " frames"});
+      wanted_.push_back({index.packet_of(frames[i]), i, false});
+    }
     std::sort(wanted_.begin(), wanted_.end(), [](const wanted_frame& a, const wanted_frame& b) {
       return a.packet != b.packet ? a.packet < b.packet : a.place < b.place;
     });
