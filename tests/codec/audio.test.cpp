@@ -229,8 +229,7 @@ TEST_CASE("codec/audio: a cut file is an error that names the time, or what is l
     const int container = kind.format & SF_FORMAT_TYPEMASK;
     // Their headers tell a length, but libsndfile takes what is there for the whole.
     const bool silent = container == SF_FORMAT_AIFF || container == SF_FORMAT_AU ||
-                        container == SF_FORMAT_CAF || container == SF_FORMAT_NIST ||
-                        container == SF_FORMAT_RF64;
+                        container == SF_FORMAT_CAF || container == SF_FORMAT_NIST;
     if (silent) continue;
     const byte_vector file = sound_file(kind.format, tones(kind.rate, kind.rate), kind.rate);
     const std::vector<float> all = read_all(file);
@@ -256,6 +255,25 @@ TEST_CASE("codec/audio: a cut file is an error that names the time, or what is l
         CHECK(e.code() == ps::errc::format);
       }
     }
+  }
+}
+
+TEST_CASE("codec/audio: a damaged page of Ogg is an error, whatever is wanted of the sound") {
+  for (const int format : {SF_FORMAT_VORBIS, SF_FORMAT_OPUS}) {
+    INFO(format);
+    byte_vector file = sound_file(SF_FORMAT_OGG | format, tones(96'000, 48'000), 48'000);
+    REQUIRE(decoded_whole(file).line.empty());
+    file[file.size() / 2] ^= std::byte{1};
+    const codec_test::thrown failure = codec_test::caught([&] {
+      ps::audio_scratch scratch;
+      (void)frames_of(ps::audio{}.decode(ps::bytes_view(file), scratch), {0, 10});
+    });
+    CHECK(failure.code == ps::errc::format);
+    CHECK_THAT(failure.line,
+               contains("sound is damaged: a page is not as it was written") && contains("offset"));
+    ps::audio_scratch scratch;
+    (void)frames_of(ps::audio{.recover = true}.decode(ps::bytes_view(file), scratch));
+    CHECK(scratch.warnings == 1);
   }
 }
 

@@ -36,6 +36,19 @@ using penstock_test::temp_dir;
 static_assert(ps::codec<ps::video> && ps::extension_codec<ps::video> && ps::lone_codec<ps::video>);
 static_assert(ps::lazy_film<ps::film> && ps::lazy_image<ps::film::picture_type>);
 
+namespace {
+
+/// Where these letters are, from a place on; the file's size if they are not.
+std::size_t place_of(const byte_vector& file, std::string_view letters, std::size_t from) {
+  const auto begin = file.begin() + static_cast<std::ptrdiff_t>(from);
+  return static_cast<std::size_t>(
+      std::search(begin, file.end(), letters.begin(), letters.end(),
+                  [](std::byte b, char c) { return b == static_cast<std::byte>(c); }) -
+      file.begin());
+}
+
+}  // namespace
+
 TEST_CASE("frames in any order are those of the film in sequence", "[codec][video]") {
   if (!penstock_test::have_ffmpeg()) return;
   const temp_dir folder;
@@ -95,6 +108,9 @@ TEST_CASE("a film's facts are those of its frames", "[codec][video]") {
     CHECK(opened.film().frame_at(0.399) == 9);
     CHECK(opened.film().frame_at(-0.001) == 50);
     CHECK(opened.film().frame_at(2.001) == 50);
+    const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({3, 50})); });
+    CHECK(failure.code == ps::errc::argument);
+    CHECK(failure.line.find("frame 50 is wanted of a film of 50 frames") != std::string::npos);
   }
   SECTION("an edit list leaves frames out") {
     const auto whole = penstock_test::write_film(folder, {"whole.mp4", "", x264, 100});
@@ -195,6 +211,123 @@ TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][vid
   const byte_vector some = recovering.frames({25, 5, 26});
   CHECK(recovering.scratch.warnings == 1);
   CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
+}
+
+TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const auto path =
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60});
+  byte_vector file = file_bytes(path);
+  const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+  const std::size_t one = 160 * 96 * 3;
+  {
+    open_film opened(file);
+    CHECK(opened.film().frames() == 60);
+    const auto& index = opened.scratch.reader().index();
+    for (std::uint32_t i = 20; i < 40; ++i) {
+      const ps::film_packet& lost = index.packets()[i];
+      std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(lost.offset), lost.size, std::byte{0xa5});
+    }
+  }
+  open_film recovering(file, {.recover = true});
+  const byte_vector some = recovering.frames({25, 5, 50});
+  CHECK(recovering.scratch.warnings == 1);
+  CHECK(std::all_of(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(one),
+                    [](std::byte value) { return value == std::byte{0}; }));
+  CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
+  CHECK(std::equal(some.data() + 2 * one, some.data() + 3 * one, all.data() + 50 * one));
+}
+
+TEST_CASE("an mkv film does not lose frames in silence", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const byte_vector file = file_bytes(penstock_test::write_film(
+      folder, {"a.mkv", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p -cluster_time_limit 600", 60}));
+  REQUIRE(open_film(file).film().frames() == 60);
+  for (const std::size_t at : {file.size() / 2, file.size() * 2 / 3})
+    for (const std::byte value : {std::byte{0}, std::byte{0x55}}) {
+      byte_vector damaged = file;
+      std::fill_n(damaged.begin() + static_cast<std::ptrdiff_t>(at), 4'000, value);
+      const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(damaged).film()); });
+      CHECK(failure.code == ps::errc::format);
+      CHECK(failure.line.find("the video file is damaged") != std::string::npos);
+      open_film recovering(damaged, {.recover = true});
+      CHECK(recovering.film().frames() < 60);
+      CHECK(recovering.scratch.warnings == 1);
+    }
+}
+
+TEST_CASE("frames behind the end of a file are missed, where its size is not told", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  byte_vector file = file_bytes(penstock_test::write_film(
+      folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p -movflags +faststart", 60}));
+  const std::size_t data = place_of(file, "mdat", 0);
+  std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(data) - 4, 4, std::byte{0});  // up to the end
+  CHECK(open_film(file).film().frames() == 60);
+  {
+    open_film opened(file);
+    CHECK(opened.film().frames() == 60);
+    file.resize(opened.scratch.reader().index().packets()[40].offset);
+  }
+  const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(file).film()); });
+  CHECK(failure.code == ps::errc::format);
+  CHECK(failure.line.find("bytes, and frames that lie behind them") != std::string::npos);
+  open_film recovering(file, {.recover = true});
+  CHECK(recovering.film().frames() == 40);
+  CHECK(recovering.scratch.warnings == 1);
+}
+
+TEST_CASE("a small film with the same bytes in all packets is refused", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("mjpeg")) return;
+  const temp_dir folder;
+  // Of two streams, whose frames take turns, so that each frame has a place of its own in the tables.
+  byte_vector file =
+      file_bytes(penstock_test::write_film(folder, {"a.mov", "", "-map 0:v -map 0:v -c:v mjpeg -q:v 3", 50}));
+  CHECK(open_film(file).film().frames() == 50);
+  const auto put = [&](std::size_t at, std::uint64_t value) {
+    for (std::size_t i = 0; i < 4; ++i) file[at + i] = static_cast<std::byte>(value >> (24 - 8 * i));
+  };
+  const std::size_t data = place_of(file, "mdat", 0), moov = place_of(file, "moov", data);
+  for (std::size_t sizes = place_of(file, "stsz", moov); sizes != file.size();
+       sizes = place_of(file, "stsz", sizes + 4))
+    for (std::size_t i = 0; i < 50; ++i) put(sizes + 16 + 4 * i, moov - 4 - (data + 4));
+  for (std::size_t places = place_of(file, "stco", moov); places != file.size();
+       places = place_of(file, "stco", places + 4))
+    for (std::size_t i = 0; i < 50; ++i) put(places + 12 + 4 * i, data + 4);
+  const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(file).film()); });
+  CHECK(failure.code == ps::errc::format);
+  CHECK(failure.line.find("more than 16 times as many bytes as the file itself") != std::string::npos);
+}
+
+TEST_CASE("a film whose header's parameters are damaged is black with recover", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  byte_vector file = file_bytes(
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60}));
+  file[place_of(file, "avcC", 0) + 10] = std::byte{0xff};  // the length of the first one
+  open_film strict(file);
+  CHECK(caught([&] { static_cast<void>(strict.frames({45})); }).code == ps::errc::format);
+  open_film recovering(file, {.recover = true});
+  CHECK((recovering.frames({45, 3}) == byte_vector(2 * 160 * 96 * 3)));
+  CHECK(recovering.scratch.warnings == 1);
+}
+
+TEST_CASE("a film that is whole is the same with recover", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const auto path = penstock_test::write_film(
+      folder,
+      {"refresh.mp4", "", "-c:v libx264 -x264-params intra-refresh=1:keyint=25 -pix_fmt yuv420p", 100});
+  const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+  const std::size_t one = 160 * 96 * 3;
+  open_film opened(file_bytes(path), {.recover = true});
+  std::size_t wrong = 0;
+  for (std::uint32_t frame = 0; frame < 100; ++frame)
+    wrong += opened.frames({frame}) == penstock_test::chosen_frames(all, one, {frame}) ? 0 : 1;
+  CHECK(wrong == 0);
+  CHECK(opened.scratch.warnings == 0);
 }
 
 TEST_CASE("what is no film, or too large, is refused before it is decoded", "[codec][video]") {

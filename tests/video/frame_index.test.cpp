@@ -3,6 +3,7 @@
 
 #include "support/catch.hpp"
 
+#include <limits>
 #include <vector>
 
 namespace ps = penstock;
@@ -68,6 +69,30 @@ TEST_CASE("a frame is shown until the next one is", "[video][frame_index]") {
   CHECK(film.frame_at(2.5) == 3);
   CHECK(film.frame_at(-1.0 / 0.0) == 3);
   CHECK(film.frame_at(0.0 / 0.0) == 3);
+}
+
+TEST_CASE("a frame is shown at the second that is its time", "[video][frame_index]") {
+  std::size_t wrong = 0;
+  const auto check = [&](ps::frame_index& film, int units, int seconds, int step) {
+    film.clear(units, seconds);
+    for (int n = 0; n < 1'000; ++n) film.add({.time = n * step, .duration = step, .key = true});
+    film.finish();
+    for (std::uint32_t n = 0; n < 1'000; ++n) {
+      const double time = static_cast<double>(n) * step * seconds / units;
+      wrong += film.time_of(n) == time && film.frame_at(time) == n ? 0 : 1;
+    }
+  };
+  ps::frame_index film;
+  check(film, 12'800, 1, 512);
+  check(film, 90'000, 1, 3'000);
+  check(film, 24'000, 1'001, 1);
+  CHECK(wrong == 0);
+  // Times of damaged files.
+  film.clear(1);
+  film.add({.time = std::numeric_limits<std::int64_t>::min() + 1})
+      .add({.time = std::numeric_limits<std::int64_t>::max()})
+      .finish();
+  CHECK(film.end_time() > film.begin_time());
 }
 
 TEST_CASE("packets that are not shown are no frames, and are decoded", "[video][frame_index]") {

@@ -40,10 +40,10 @@ struct sound_bytes {
   static sf_count_t seek(sf_count_t offset, int whence, void* user) noexcept {
     sound_bytes& self = of(user);
     const std::size_t from = whence == SEEK_CUR ? self.at : whence == SEEK_END ? self.file.size() : 0;
-    const std::int64_t to = static_cast<std::int64_t>(from) + offset;
-    if (to < 0 || static_cast<std::uint64_t>(to) > self.file.size()) return -1;
-    self.at = static_cast<std::size_t>(to);
-    return to;
+    const auto before = static_cast<std::int64_t>(from);
+    if (offset < -before || offset > static_cast<std::int64_t>(self.file.size()) - before) return -1;
+    self.at = static_cast<std::size_t>(before + offset);
+    return before + offset;
   }
   static sf_count_t read(void* into, sf_count_t count, void* user) noexcept {
     sound_bytes& self = of(user);
@@ -271,11 +271,12 @@ class stored_sound : public sound_expression<stored_sound> {
 /// with a scratch per thread.
 /// Throws `errc::limit` for forms beyond `limits`, before anything is allocated; `errc::format`, with the
 /// offset, for what is no such file, has no samples, does not say how many, is damaged or ends before its
-/// last sample, with the time where it does. Where that is known from the header or the last page (WAV, Ogg),
-/// it is an error even if other frames are wanted; a cut MP3 without a Xing tag cannot be told from a whole
-/// one. With `recover`, WAV and Vorbis files end where they are cut, what is missing of others is silence,
-/// and each such sound that is read is a warning in the run's counters; a cut Opus file stays an error,
-/// because libsndfile cannot tell its length.
+/// last sample, with the time where it does. Where that is known from the header or the pages (WAV, Ogg), it
+/// is an error even if other frames are wanted. AIFF, AU, CAF and NIST files that are cut are taken for
+/// shorter ones, and so is MP3 without a Xing tag; damage within samples is seen where there are checksums
+/// (FLAC, Ogg). With `recover`, WAV and Vorbis files end where they are cut, what is missing of others is
+/// silence, and each such sound that is read is a warning in the run's counters; a cut Opus file stays an
+/// error, because libsndfile cannot tell its length.
 ///
 ///     auto speech = directory("speech") | decode<audio>(audio{.limits = {.channels = 2}});
 struct audio {
@@ -309,7 +310,8 @@ struct audio {
       case detail::sound_format::unknown:
         refuse_format(file);
       case detail::sound_format::wav:
-        if (begin_wav(what, s)) return what;
+      case detail::sound_format::rf64:
+        if (begin_wav(what, name, s)) return what;
         break;
       case detail::sound_format::flac:
         if (const sound_form form = detail::flac_form(file); form.channels != 0) {
@@ -333,10 +335,20 @@ struct audio {
     check(what.form, name, 0);
     return what;
   }
-  /// Refuses a cut file before libsndfile sees it, which forgets memory at headers that are cut.
+  /// Refuses a cut file before libsndfile sees it, which forgets memory at headers that are cut, and one with
+  /// a damaged page, which it would leave out.
   void check_ogg(const detail::sound_job& what, std::string_view name, scratch& s) const {
     const detail::ogg_end end = detail::ogg_end_of(what.file);
-    if (end.whole) return;
+    if (end.whole) {
+      const std::size_t damage = detail::ogg_damage_of(what.file);
+      if (damage == what.file.size()) return;
+      if (!recover)
+        throw error(errc::format, {"the ", name,
+                                   " sound is damaged: a page is not as it was written; write "
+                                   "audio{.recover = true} for what can be had"})
+            .at_offset(damage);
+      return s.damage();
+    }
     const sound_form there = detail::ogg_form(what.file, end.position);
     if (!recover || there.frames == 0)
       throw error(errc::format, {"the ", name, " sound is truncated: it ends at ",
@@ -354,15 +366,15 @@ struct audio {
     }
   }
   /// Whether the samples can be read where they lie.
-  bool begin_wav(detail::sound_job& what, scratch& s) const {
+  bool begin_wav(detail::sound_job& what, std::string_view name, scratch& s) const {
     const detail::wav_layout layout = detail::wav_layout_of(what.file);
     if (!layout.known) return false;
     sound_form claimed = layout.form;
-    if (layout.claimed > layout.there && !detail::is_placeholder(layout.claimed)) {
+    if (layout.claimed > layout.there && !layout.open) {
       claimed.frames = layout.claimed / layout.block;
-      check(claimed, "wav", 20);
+      check(claimed, name, 20);
       if (!recover)
-        throw error(errc::format, {"the wav sound is truncated: its header says ",
+        throw error(errc::format, {"the ", name, " sound is truncated: its header says ",
                                    detail::time_text(claimed.frames, claimed.rate), ", and it ends at ",
                                    detail::time_text(layout.form.frames, claimed.rate),
                                    "; write audio{.recover = true} for what is there"})
@@ -371,7 +383,7 @@ struct audio {
     }
     const bool integers = layout.tag == 1 && layout.bits == 16, reals = layout.tag == 3 && layout.bits == 32;
     if ((!integers && !reals) || layout.block != layout.form.channels * (layout.bits / 8u)) return false;
-    check(layout.form, "wav", 20);
+    check(layout.form, name, 20);
     what.form = layout.form;
     what.data = layout.data;
     what.plain = integers ? detail::plain_samples::int16 : detail::plain_samples::float32;

@@ -41,9 +41,13 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   void each_of(std::span<const std::uint32_t> frames, const job_type& what, std::uint64_t max_pixels,
                const Draw& draw) {
     const frame_index& index = reader_.index();
-    decoder_.open(reader_.parameters(), index.reordered(), max_pixels, what.recover);
     wanted_.clear();
-    for (std::size_t i = 0; i < frames.size(); ++i) wanted_.push_back({index.packet_of(frames[i]), i, false});
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      if (frames[i] >= index.frames()) [[unlikely]]
+        throw error(errc::argument,
+                    {"frame ", frames[i], " is wanted of a film of ", index.frames(), " frames"});
+      wanted_.push_back({index.packet_of(frames[i]), i, false});
+    }
     std::sort(wanted_.begin(), wanted_.end(), [](const wanted_frame& a, const wanted_frame& b) {
       return a.packet != b.packet ? a.packet < b.packet : a.place < b.place;
     });
@@ -56,9 +60,9 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       for (end = i + 1; end < wanted_.size(); ++end) {
         const decode_range next = index.packets_for(index.frame_of(wanted_[end].packet));
         if (next.first > range.last + 1) break;
-        range.last = next.last;
+        range = {std::min(range.first, next.first), next.last};
       }
-      decode_group(range, {wanted_.data() + i, end - i}, what, draw);
+      decode_group(range, {wanted_.data() + i, end - i}, what, max_pixels, draw);
     }
   }
 
@@ -89,18 +93,30 @@ class video_scratch : public detail::decoder_scratch<"video"> {
 
   template <class Draw>
   void decode_group(decode_range range, std::span<wanted_frame> wanted, const job_type& what,
-                    const Draw& draw) {
+                    std::uint64_t max_pixels, const Draw& draw) {
+    const frame_index& index = reader_.index();
     // Files call frames key frames that decoders cannot begin with; then it is the groups before that are
-    // missing.
-    for (std::uint32_t groups = 1; !decode_packets(range, wanted, what, draw); groups *= 2) {
-      if (range.first == 0) return give_up(wanted, what, draw);
-      range.first = reader_.index().earlier(range.first, groups);
+    // missing. So damage is made do with when some of these did not mend it.
+    bool recover = false;
+    for (std::uint32_t groups = 1;; groups *= 2) {
+      try {
+        decoder_.open(reader_.parameters(), index.reordered(), max_pixels, recover);
+      } catch (const error&) {
+        if (recover == what.recover) throw;
+        recover = true;
+        damage();
+        continue;
+      }
+      if (decode_packets(range, wanted, what, recover, draw)) return;
+      if (range.first == 0 && recover == what.recover) return give_up(wanted, what, draw);
+      range.first = index.earlier(range.first, groups);
+      recover = what.recover && (range.first == 0 || groups > 1);
     }
   }
   /// Whether all wanted frames were there.
   template <class Draw>
   bool decode_packets(const decode_range& range, std::span<wanted_frame> wanted, const job_type& what,
-                      const Draw& draw) {
+                      bool recover, const Draw& draw) {
     const frame_index& index = reader_.index();
     const std::span<const film_packet> packets = index.packets();
     const std::int64_t begin = packets[range.first].time;
@@ -109,13 +125,13 @@ class video_scratch : public detail::decoder_scratch<"video"> {
     // Gives what the decoder has; false if a frame is damaged that others are made of.
     const auto take = [&](bool tolerant) {
       for (int got = 0; (got = decoder_.receive()) != AVERROR(EAGAIN) && got != AVERROR_EOF;) {
-        if (got < 0) return tolerant || what.recover;
+        if (got < 0) return tolerant || recover;
         const std::int64_t number = decoder_.frame();
         if (number < 0 || number >= std::int64_t{index.frames()}) continue;
         const std::uint32_t packet = index.packet_of(static_cast<std::uint32_t>(number));
         if (decoder_.damaged()) {
           if (packets[packet].time < begin) continue;  // of the group before, which is not wanted here
-          if (!what.recover) return false;
+          if (!recover) return false;
           damage();
         }
         left -= show(packet, wanted, what, draw);
@@ -131,7 +147,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       const int sent = decoder_.send(reader_.bytes_of(packet), packet.shown, packet.key,
                                      next != wanted.end() && next->packet == i, index.frame_of(i), i);
       if (sent < 0 && !tolerant) {
-        if (!what.recover) return false;
+        if (!recover) return false;
         damage();
       }
       if (!take(tolerant)) return false;
@@ -249,8 +265,8 @@ class film {
 /// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg
 /// says that it is not as it was encoded, with its number and second. Damage that changes pixels and breaks
 /// no rule of the codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is
-/// allocated for them;
-/// `errc::argument` if FFmpeg was built without the decoder.
+/// allocated for them but FFmpeg's index, of 24 bytes for each frame that the header claims; `errc::argument`
+/// if FFmpeg was built without the decoder.
 /// FFmpeg's demuxers write to the standard error stream what they think of damaged files, unless the program
 /// calls `av_log_set_level`.
 /// Source: libavformat, libavcodec and libswscale of FFmpeg 4.4 to 8.

@@ -47,10 +47,10 @@ class frame_index {
  public:
   frame_index() = default;
   /// `units`: how many units of time are a second.
-  explicit frame_index(double units) : seconds_(1 / units) {}
+  explicit frame_index(double units) : units_(units) {}
 
-  /// Forgets all packets, and takes another unit of time, in seconds.
-  void clear(double seconds_per_unit) noexcept;
+  /// Forgets all packets, and takes another unit of time: so many of them are so many seconds.
+  void clear(double units, double seconds = 1) noexcept;
   frame_index& add(const film_packet& packet) {
     packets_.push_back(packet);
     return *this;
@@ -66,9 +66,10 @@ class frame_index {
   [[nodiscard]] std::uint32_t packet_of(std::uint32_t frame) const noexcept { return shown_[frame]; }
   /// The frame of a packet that is shown.
   [[nodiscard]] std::uint32_t frame_of(std::uint32_t packet) const noexcept { return ranks_[packet]; }
-  /// When frame n begins to be shown, in seconds.
+  /// When frame n begins to be shown, in seconds: the number next to it, so that 0.12 is where a frame begins
+  /// of which the file says so.
   [[nodiscard]] double time_of(std::uint32_t frame) const noexcept {
-    return static_cast<double>(packets_[shown_[frame]].time) * seconds_;
+    return in_seconds(static_cast<double>(packets_[shown_[frame]].time));
   }
   /// When the first frame begins to be shown, and the last one ceases to be, in seconds; 0 without frames.
   [[nodiscard]] double begin_time() const noexcept { return frames() == 0 ? 0 : time_of(0); }
@@ -85,11 +86,13 @@ class frame_index {
   [[nodiscard]] unsigned reordered() const noexcept { return reordered_; }
 
  private:
+  [[nodiscard]] double in_seconds(double time) const noexcept { return time * seconds_ / units_; }
+
   std::vector<film_packet> packets_;
   std::vector<std::uint32_t> shown_;  // frames to packets
   std::vector<std::uint32_t> ranks_;  // packets to frames
   std::vector<std::uint32_t> keys_;   // packets at which decoding can begin
-  double seconds_ = 1;
+  double units_ = 1, seconds_ = 1;
   unsigned reordered_ = 0;
 };
 

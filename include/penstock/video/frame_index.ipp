@@ -7,12 +7,13 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void frame_index::clear(double seconds_per_unit) noexcept {
+PENSTOCK_INLINE void frame_index::clear(double units, double seconds) noexcept {
   packets_.clear();
   shown_.clear();
   ranks_.clear();
   keys_.clear();
-  seconds_ = seconds_per_unit;
+  units_ = units;
+  seconds_ = seconds;
   reordered_ = 0;
 }
 
@@ -44,9 +45,11 @@ PENSTOCK_INLINE void frame_index::finish() {
 PENSTOCK_INLINE double frame_index::end_time() const noexcept {
   if (frames() == 0) return 0;
   const film_packet& last = packets_[shown_.back()];
-  std::int64_t duration = last.duration;
-  if (duration <= 0 && frames() > 1) duration = last.time - packets_[shown_[frames() - 2]].time;
-  return static_cast<double>(last.time) * seconds_ + static_cast<double>(duration) * seconds_;
+  const auto time = static_cast<double>(last.time);
+  auto duration = static_cast<double>(last.duration);
+  if (duration <= 0 && frames() > 1)
+    duration = time - static_cast<double>(packets_[shown_[frames() - 2]].time);
+  return in_seconds(time + duration);
 }
 
 PENSTOCK_INLINE std::uint32_t frame_index::frame_at(double seconds) const noexcept {

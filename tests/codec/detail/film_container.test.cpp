@@ -8,7 +8,7 @@
 
 namespace ps = penstock;
 using namespace std::string_literals;
-using ps::detail::container_size;
+using ps::detail::container_extent;
 using ps::detail::film_container;
 using ps::detail::film_container_of;
 
@@ -20,7 +20,7 @@ TEST_CASE("boxes say how long an mp4 file is", "[codec][film_container]") {
   CHECK(film_container_of(ps::bytes_of("\0\0\0\x10"
                                        "fty"s)) == film_container::none);
   CHECK(film_container_of(ps::bytes_of("")) == film_container::none);
-  const auto size = [](const std::string& file) { return container_size(ps::bytes_of(file)); };
+  const auto size = [](const std::string& file) { return container_extent(ps::bytes_of(file)).size; };
   CHECK(size(head) == 16);
   CHECK(size(head + "\0\0\0\x0c"
                     "mdat1234"s) == 28);
@@ -47,7 +47,7 @@ TEST_CASE("elements say how long an mkv file is", "[codec][film_container]") {
   const std::string segment = "\x18\x53\x80\x67", cluster = "\x1f\x43\xb6\x75",
                     endless = "\x01\xff\xff\xff\xff\xff\xff\xff";
   CHECK(film_container_of(ps::bytes_of(head)) == film_container::matroska);
-  const auto size = [](const std::string& file) { return container_size(ps::bytes_of(file)); };
+  const auto size = [](const std::string& file) { return container_extent(ps::bytes_of(file)).size; };
   CHECK(size(head) == 7);
   CHECK(size(head + segment +
              "\x83"
@@ -58,7 +58,24 @@ TEST_CASE("elements say how long an mkv file is", "[codec][film_container]") {
   CHECK(size(head + segment) == 12);
   CHECK(size(head + segment + endless + cluster + endless + "\xa3\x82zz") == 35);
   CHECK(size(head + segment + endless + cluster + endless + "\xa3\x82z") == 35);
-  // an element without a size that is no group: left to the demuxer
+  const auto damage = [](const std::string& file) { return container_extent(ps::bytes_of(file)).damage; };
+  constexpr std::uint64_t nowhere = ps::detail::film_extent::nowhere;
+  CHECK(damage(head + segment + endless + cluster + endless + "\xa3\x82zz") == nowhere);
+  CHECK(damage(head + segment + endless + cluster + endless + "\xa3\x82z") == nowhere);
+  // An element without a size that is no group, one that is too long, and others than there are.
   CHECK(size(head + "\xa3\xff"
                     "abc") == 12);
+  CHECK(damage(head + "\xa3\xff"
+                      "abc") == 7);
+  const std::string block = "\xa3\x82zz";
+  const auto in_segment = [&](const std::string& elements) {
+    return head + segment + static_cast<char>(0x80 + elements.size()) + elements;
+  };
+  CHECK(damage(in_segment(cluster + "\x88" + block + block)) == nowhere);
+  CHECK(damage(in_segment(cluster + "\x88" + block + block) + "anything") == nowhere);
+  CHECK(damage(in_segment(cluster + "\x88" + block + "\xa4\x82zz")) == 21);
+  CHECK(damage(in_segment(cluster + "\x88" + block + std::string(4, '\0'))) == 21);
+  CHECK(damage(in_segment(cluster + "\x88" + block + "\xa3\x83zz")) == 21);
+  CHECK(damage(in_segment(cluster + "\x88" + block + "\xa3\x81zz")) == 24);
+  CHECK(damage(in_segment("UUUU" + block)) == 12);
 }

@@ -119,6 +119,46 @@ TEST_CASE("codec/detail/sound_header: whether the last page of Ogg is there") {
   CHECK(whole(std::string(200'000, 'x')));
 }
 
+TEST_CASE("codec/detail/sound_header: the lengths of RF64") {
+  const std::string unknown = "data" + little(0xffff'ffff, 4) + "ssss";
+  const auto of = [&](std::uint64_t data) {
+    return layout(chunk("ds64", little(0, 8) + little(data, 8) + little(0, 12)) +
+                  chunk("fmt ", format(1, 1, 8'000, 16)) + unknown);
+  };
+  CHECK(of(4).form.frames == 2);
+  CHECK(of(4).claimed == 4);
+  CHECK_FALSE(of(4).open);
+  CHECK(of(std::uint64_t{1} << 33).claimed == std::uint64_t{1} << 33);
+  CHECK(of(std::uint64_t{1} << 33).there == 4);
+  CHECK_FALSE(of(std::uint64_t{1} << 33).open);
+  CHECK(of(0).open);
+  CHECK(layout(chunk("ds64", little(0, 15)) + chunk("fmt ", format(1, 1, 8'000, 16)) + unknown).open);
+}
+
+TEST_CASE("codec/detail/sound_header: where the first damaged page of Ogg is") {
+  // CRC-32/CKSUM before its last step
+  CHECK(ps::detail::ogg_crc(ps::bytes_of("123456789"sv)) == 0x89a1'897f);
+  const auto sealed = [](std::string made) {
+    const std::string crc = little(ps::detail::ogg_crc(ps::bytes_of(made)), 4);
+    return made.replace(22, 4, crc);
+  };
+  const std::string first = sealed(page(2, 30)), second = sealed(page(4, 601, 900));
+  const std::string file = first + second;
+  const auto damage = [](const std::string& bytes) { return ps::detail::ogg_damage_of(ps::bytes_of(bytes)); };
+  CHECK(damage(file) == file.size());
+  CHECK(damage(file + "a tag") == file.size() + 5);
+  CHECK(damage("") == 0);
+  for (std::size_t at = 0; at < file.size(); ++at) {
+    std::string bad = file;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    // What the last page's first letters become is behind the page before.
+    if (at < first.size() || at >= first.size() + 4)
+      CHECK(damage(bad) == (at < first.size() ? 0 : first.size()));
+  }
+  CHECK(damage(first + "x" + second) == first.size());
+  for (std::size_t n = 4; n < second.size(); ++n) CHECK(damage(first + second.substr(0, n)) == first.size());
+}
+
 TEST_CASE("codec/detail/sound_header: the frames of an Ogg file up to a position") {
   const std::string begin = page(2, 30).substr(0, 28);
   const std::string vorbis =

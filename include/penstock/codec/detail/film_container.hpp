@@ -52,11 +52,34 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return at;
 }
 
-/// The number of bytes that the elements say the file has; more than it has if it is truncated. Elements
-/// without a size, as in what is recorded live, are followed into. Source: RFC 8794; RFC 9559.
-[[nodiscard]] inline std::uint64_t matroska_size(bytes_view file) noexcept {
-  std::uint64_t at = 0;
-  while (at < file.size()) {
+/// How long a file is, as its container says, and whether that holds together.
+struct film_extent {
+  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t size = 0;          ///< more than the file has if it is truncated
+  std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
+};
+
+/// Whether an element of Matroska stands in a file, a segment or a cluster. Source: RFC 9559, 5.1.
+[[nodiscard]] constexpr bool is_matroska_element(std::uint64_t id) noexcept {
+  for (const std::uint32_t known :
+       {0x1a45dfa3u, 0x18538067u, 0x114d9b74u, 0x1549a966u, 0x1654ae6bu, 0x1c53bb6bu, 0x1941a469u,
+        0x1043a770u, 0x1254c367u, 0x1f43b675u, 0xe7u,       0x5854u,     0xa7u,       0xabu,
+        0xa3u,       0xa0u,       0xafu,       0xecu,       0xbfu,       0x1b538667u})
+    if (id == known) return true;
+  return false;
+}
+
+/// Follows segments and clusters into their elements: FFmpeg's demuxer leaves out what it cannot read, and
+/// says nothing. What is behind a segment that says its size is not looked at. Source: RFC 8794; RFC 9559.
+[[nodiscard]] inline film_extent matroska_extent(bytes_view file) noexcept {
+  std::uint64_t at = 0, end = file.size();
+  bool in_segment = false;  // of a known size, which is all there
+  while (at < end) {
+    const std::uint64_t element = at;
+    const auto cut = [&](std::uint64_t size) {
+      return in_segment ? film_extent{file.size(), element} : film_extent{size};
+    };
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
       for (std::uint64_t bits = big_endian(file, place, 1); length <= 8 && (bits & 0x80) == 0; bits <<= 1)
@@ -64,38 +87,43 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
       return length;
     };
     const unsigned id_bytes = length_at(at);
-    if (id_bytes > 4) return file.size();  // damaged: the demuxer says so
-    if (file.size() - at <= id_bytes) return at + id_bytes + 1;
+    if (id_bytes > 4) return {file.size(), element};
+    if (end - at <= id_bytes) return cut(at + id_bytes + 1);
     const std::uint64_t id = big_endian(file, at, id_bytes);
-    const std::uint64_t begin = at + id_bytes;
-    const unsigned size_bytes = length_at(begin);
-    if (size_bytes > 8) return file.size();
-    if (file.size() - begin < size_bytes) return begin + size_bytes;
+    at += id_bytes;
+    const unsigned size_bytes = length_at(at);
+    if (size_bytes > 8 || !is_matroska_element(id)) return {file.size(), element};
+    if (end - at < size_bytes) return cut(at + size_bytes);
     const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
-    const std::uint64_t size = big_endian(file, begin, size_bytes) & ones;
-    at = begin + size_bytes;
+    const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
+    at += size_bytes;
     constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
+    const bool group = id == segment || id == cluster;
     if (size == ones) {
-      if (id != segment && id != cluster) return file.size();
+      if (!group) return {file.size(), element};
       continue;
     }
-    if (size > file.size() - at) return at + size;
-    at += size;
+    if (size > end - at) return cut(at + size);
+    if (id == segment && !in_segment) {
+      in_segment = true;
+      end = at + size;
+    }
+    if (!group) at += size;
   }
-  return at;
+  return {file.size()};
 }
 
 /// As the container says; the file's own size where it does not.
-[[nodiscard]] inline std::uint64_t container_size(bytes_view file) noexcept {
+[[nodiscard]] inline film_extent container_extent(bytes_view file) noexcept {
   switch (film_container_of(file)) {
     case film_container::mp4:
-      return mp4_size(file);
+      return {mp4_size(file)};
     case film_container::matroska:
-      return matroska_size(file);
+      return matroska_extent(file);
     case film_container::none:
       break;
   }
-  return file.size();
+  return {file.size()};
 }
 
 }  // namespace penstock::inline v0_1::detail

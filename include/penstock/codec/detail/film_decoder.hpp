@@ -73,7 +73,7 @@ class film_decoder {
   /// Decodes a packet. `frame` comes back with the frame that it is of. What is not wanted is not decoded if
   /// no other frame needs it.
   [[nodiscard]] int send(bytes_view bytes, bool shown, bool key, bool wanted, std::uint32_t frame,
-                         std::uint32_t order) noexcept {
+                         std::uint32_t order) {
     padded_.resize_for_overwrite(bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
     std::memcpy(padded_.data(), bytes.data(), bytes.size());
     std::memset(padded_.data() + bytes.size(), 0, AV_INPUT_BUFFER_PADDING_SIZE);

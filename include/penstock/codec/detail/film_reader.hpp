@@ -84,6 +84,25 @@ using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
   return orientation_of_matrix(values);
 }
 
+/// Whether a film has frames behind the end of its file, which FFmpeg's demuxers leave out.
+[[nodiscard]] inline bool has_more_than(AVStream& stream, std::uint64_t bytes) noexcept {
+#if LIBAVFORMAT_VERSION_MAJOR >= 59
+  const int count = avformat_index_get_entries_count(&stream);
+#else
+  const int count = stream.nb_index_entries;
+#endif
+  for (int i = 0; i < count; ++i) {
+#if LIBAVFORMAT_VERSION_MAJOR >= 59
+    const AVIndexEntry& entry = *avformat_index_get_entry(&stream, i);
+#else
+    const AVIndexEntry& entry = stream.index_entries[i];
+#endif
+    const auto size = static_cast<std::uint64_t>(entry.size);
+    if (entry.pos < 0 || size > bytes || static_cast<std::uint64_t>(entry.pos) > bytes - size) return true;
+  }
+  return false;
+}
+
 /// Bytes in memory, as FFmpeg reads a file.
 class film_bytes {
  public:
@@ -210,8 +229,8 @@ class film_reader {
   /// takes what there is and counts one damage; `errc::limit` for what is beyond the limits.
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
     file_ = file;
-    damaged_ = false;
     copies_.clear();
+    bytes_ = 0;
     if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
     const film_container container = film_container_of(file);
     if (container == film_container::none)
@@ -220,17 +239,26 @@ class film_reader {
                    " file: it begins neither as mp4 nor as matroska (mkv, webm); convert it, as "
                    "with ffmpeg -i film.avi -c copy film.mkv"})
           .at_offset(0);
-    const std::uint64_t size = container_size(file);
-    if (size > file.size()) {
-      if (!recover)
+    const film_extent extent = container_extent(file);
+    damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
+    if (damaged_ && !recover) {
+      if (extent.damage != film_extent::nowhere)
         throw error(errc::format,
-                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ", size});
-      damaged_ = true;
+                    {"the ", codec, " file is damaged: nothing that its container has begins like this"})
+            .at_offset(extent.damage);
+      throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
+                                 " bytes of at least ", extent.size});
     }
     film_demuxer demuxer(file, container);
-    const AVStream& stream = demuxer.stream();
+    AVStream& stream = demuxer.stream();
     read_header(stream, limits, orient, codec);
     read_packets(demuxer, stream, limits, recover, codec);
+    if (!damaged_ && container == film_container::mp4 && has_more_than(stream, file.size())) {
+      if (!recover)
+        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
+                                   " bytes, and frames that lie behind them"});
+      damaged_ = true;
+    }
     index_.finish();
   }
 
@@ -269,7 +297,7 @@ class film_reader {
     const AVRational unit = stream.time_base;
     if (unit.num <= 0 || unit.den <= 0)
       throw error(errc::format, {"the ", codec, " file's unit of time is no positive number"});
-    index_.clear(static_cast<double>(unit.num) / unit.den);
+    index_.clear(unit.den, unit.num);
   }
 
   void read_packets(const film_demuxer& demuxer, const AVStream& stream, const film_limits& limits,
@@ -318,6 +346,13 @@ class film_reader {
     if (av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr)
       throw error(errc::format, {"the ", codec, " file's parameters change at packet ",
                                  index_.packets().size(), "; encode it with one set of parameters"});
+    // So that a small file that has the same bytes as many packets, or unpacks them, takes neither long nor
+    // much.
+    constexpr std::uint64_t most = 16;
+    bytes_ += static_cast<std::uint64_t>(packet.size);
+    if (bytes_ / most > file_.size())
+      throw error(errc::format, {"the ", codec, " file's packets have more than ", most,
+                                 " times as many bytes as the file itself"});
     film_packet own;
     own.time = time;
     own.duration = packet.duration;
@@ -353,6 +388,7 @@ class film_reader {
   owned_parameters parameters_;
   owned_packet packet_;
   std::vector<std::byte> copies_;
+  std::uint64_t bytes_ = 0;  // of all packets
   image_size stored_;
   orientation turn_ = orientation::upright;
   bool damaged_ = false;

@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 /// What libsndfile does not tell: of which format bytes are, and whether a file is shorter than its header
@@ -40,6 +41,9 @@ enum class sound_format : std::uint8_t { unknown, wav, rf64, flac, ogg, opus, mp
   return sound_format::unknown;
 }
 
+/// Whether a length is what programs write that do not know it yet: ffmpeg and sox into a pipe, and arecord.
+[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept { return length >= 0x7fff'0000u; }
+
 /// How a wav file keeps its samples, and where.
 struct wav_layout {
   sound_form form;            ///< as far as its samples are there
@@ -49,13 +53,16 @@ struct wav_layout {
   std::size_t data = 0;       ///< where the samples begin
   std::uint64_t claimed = 0;  ///< the bytes of samples that the header claims
   std::uint64_t there = 0;    ///< those that are there
+  bool open = false;          ///< whether the claim is only that there may be more
   bool known = false;         ///< whether there were a format and samples
 };
 
-/// Source: "Multimedia Programming Interface and Data Specifications 1.0", IBM and Microsoft, 1991.
+/// Sources: "Multimedia Programming Interface and Data Specifications 1.0", IBM and Microsoft, 1991; EBU Tech
+/// 3306 for RF64, whose lengths of 64 bits come first.
 [[nodiscard]] inline wav_layout wav_layout_of(bytes_view file) noexcept {
   constexpr std::size_t file_header = 12, chunk_header = 8, format_bytes = 16, extensible_bytes = 40;
   wav_layout found;
+  std::uint64_t long_data = 0;
   for (std::size_t at = file_header; at < file.size() && file.size() - at >= chunk_header;) {
     const std::string_view type = text_of(file.subspan(at, 4));
     const std::uint64_t length = load_little<std::uint32_t>(file.data() + at + 4);
@@ -71,10 +78,13 @@ struct wav_layout {
       // WAVE_FORMAT_EXTENSIBLE: the tag is in the sub-format.
       if (found.tag == 0xfffe && length >= extensible_bytes)
         found.tag = load_little<std::uint16_t>(format + 24);
+    } else if (type == "ds64" && length >= 16 && left >= 16) {
+      long_data = load_little<std::uint64_t>(file.data() + at + 8);
     } else if (type == "data") {
       found.data = at;
-      found.claimed = length;
-      found.there = std::min(length, left);
+      found.claimed = length == 0xffff'ffffu && long_data != 0 ? long_data : length;
+      found.open = found.claimed == length && is_placeholder(length);
+      found.there = std::min(found.claimed, left);
       found.known = found.block != 0;
       if (found.known) found.form.frames = found.there / found.block;
       return found;
@@ -84,9 +94,6 @@ struct wav_layout {
   }
   return found;
 }
-
-/// Whether a length is what programs write that do not know it yet: ffmpeg and sox into a pipe, and arecord.
-[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept { return length >= 0x7fff'0000u; }
 
 /// The form in a FLAC file's first block; 0 frames if they are not counted there. Source: RFC 9639, 8.2.
 [[nodiscard]] inline sound_form flac_form(bytes_view file) noexcept {
@@ -129,6 +136,58 @@ struct ogg_end {
   }
   if (last) found = {true, 1};
   return found;
+}
+
+/// Four bytes at a time: `tables[n]` has what a byte does that n others follow.
+inline constexpr auto ogg_crc_tables = [] {
+  std::array<std::array<std::uint32_t, 256>, 4> tables{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t value = byte << 24;
+    for (int bit = 0; bit < 8; ++bit) value = value << 1 ^ (value >> 31 != 0 ? 0x04c1'1db7u : 0);
+    tables[0][byte] = value;
+  }
+  for (std::size_t n = 1; n < tables.size(); ++n)
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t value = tables[n - 1][byte];
+      tables[n][byte] = value << 8 ^ tables[0][value >> 24];
+    }
+  return tables;
+}();
+
+/// The checksum of bytes that follow others. Source: RFC 3533, 6.
+[[nodiscard]] inline std::uint32_t ogg_crc(bytes_view bytes, std::uint32_t before = 0) noexcept {
+  const auto& t = ogg_crc_tables;
+  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(bytes[at]); };
+  std::uint32_t crc = before;
+  std::size_t i = 0;
+  for (; i + 4 <= bytes.size(); i += 4) {
+    crc ^= byte(i) << 24 | byte(i + 1) << 16 | byte(i + 2) << 8 | byte(i + 3);
+    crc = t[3][crc >> 24] ^ t[2][crc >> 16 & 255] ^ t[1][crc >> 8 & 255] ^ t[0][crc & 255];
+  }
+  for (; i < bytes.size(); ++i) crc = crc << 8 ^ t[0][crc >> 24 ^ byte(i)];
+  return crc;
+}
+
+/// Where the first page begins that is not as it was written; the file's size if all are. libsndfile leaves
+/// such pages out, so that what follows comes too early. What is behind the last page does not count.
+[[nodiscard]] inline std::size_t ogg_damage_of(bytes_view file) noexcept {
+  constexpr std::size_t header = 27, crc_at = 22;
+  for (std::size_t at = 0; at < file.size();) {
+    const bytes_view page = file.subspan(at);
+    if (!text_of(page).starts_with("OggS"))
+      return text_of(page).find("OggS") == std::string_view::npos ? file.size() : at;
+    if (page.size() < header) return at;
+    std::size_t length = header + std::to_integer<std::size_t>(page[header - 1]);
+    if (page.size() < length) return at;
+    for (std::size_t i = header, end = length; i < end; ++i) length += std::to_integer<std::size_t>(page[i]);
+    if (page.size() < length) return at;
+    constexpr std::array<std::byte, 4> no_crc{};
+    const std::uint32_t found =
+        ogg_crc(page.first(length).subspan(crc_at + 4), ogg_crc(no_crc, ogg_crc(page.first(crc_at))));
+    if (found != load_little<std::uint32_t>(page.data() + crc_at)) return at;
+    at += length;
+  }
+  return file.size();
 }
 
 /// The frames up to a granule position, at the rate that the first page names; no frames if it names none.
