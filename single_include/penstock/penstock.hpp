@@ -84159,10 +84159,10 @@ class frame_index {
  public:
   frame_index() = default;
   /// `units`: how many units of time are a second.
-  explicit frame_index(double units) : seconds_(1 / units) {}
+  explicit frame_index(double units) : units_(units) {}
 
-  /// Forgets all packets, and takes another unit of time, in seconds.
-  void clear(double seconds_per_unit) noexcept;
+  /// Forgets all packets, and takes another unit of time: so many of them are so many seconds.
+  void clear(double units, double seconds = 1) noexcept;
   frame_index& add(const film_packet& packet) {
     packets_.push_back(packet);
     return *this;
@@ -84178,9 +84178,10 @@ class frame_index {
   [[nodiscard]] std::uint32_t packet_of(std::uint32_t frame) const noexcept { return shown_[frame]; }
   /// The frame of a packet that is shown.
   [[nodiscard]] std::uint32_t frame_of(std::uint32_t packet) const noexcept { return ranks_[packet]; }
-  /// When frame n begins to be shown, in seconds.
+  /// When frame n begins to be shown, in seconds: the number next to it, so that 0.12 is where a frame begins
+  /// of which the file says so.
   [[nodiscard]] double time_of(std::uint32_t frame) const noexcept {
-    return static_cast<double>(packets_[shown_[frame]].time) * seconds_;
+    return in_seconds(static_cast<double>(packets_[shown_[frame]].time));
   }
   /// When the first frame begins to be shown, and the last one ceases to be, in seconds; 0 without frames.
   [[nodiscard]] double begin_time() const noexcept { return frames() == 0 ? 0 : time_of(0); }
@@ -84197,11 +84198,13 @@ class frame_index {
   [[nodiscard]] unsigned reordered() const noexcept { return reordered_; }
 
  private:
+  [[nodiscard]] double in_seconds(double time) const noexcept { return time * seconds_ / units_; }
+
   std::vector<film_packet> packets_;
   std::vector<std::uint32_t> shown_;  // frames to packets
   std::vector<std::uint32_t> ranks_;  // packets to frames
   std::vector<std::uint32_t> keys_;   // packets at which decoding can begin
-  double seconds_ = 1;
+  double units_ = 1, seconds_ = 1;
   unsigned reordered_ = 0;
 };
 
@@ -84211,12 +84214,13 @@ class frame_index {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void frame_index::clear(double seconds_per_unit) noexcept {
+PENSTOCK_INLINE void frame_index::clear(double units, double seconds) noexcept {
   packets_.clear();
   shown_.clear();
   ranks_.clear();
   keys_.clear();
-  seconds_ = seconds_per_unit;
+  units_ = units;
+  seconds_ = seconds;
   reordered_ = 0;
 }
 
@@ -84248,9 +84252,11 @@ PENSTOCK_INLINE void frame_index::finish() {
 PENSTOCK_INLINE double frame_index::end_time() const noexcept {
   if (frames() == 0) return 0;
   const film_packet& last = packets_[shown_.back()];
-  std::int64_t duration = last.duration;
-  if (duration <= 0 && frames() > 1) duration = last.time - packets_[shown_[frames() - 2]].time;
-  return static_cast<double>(last.time) * seconds_ + static_cast<double>(duration) * seconds_;
+  const auto time = static_cast<double>(last.time);
+  auto duration = static_cast<double>(last.duration);
+  if (duration <= 0 && frames() > 1)
+    duration = time - static_cast<double>(packets_[shown_[frames() - 2]].time);
+  return in_seconds(time + duration);
 }
 
 PENSTOCK_INLINE std::uint32_t frame_index::frame_at(double seconds) const noexcept {
@@ -84587,11 +84593,34 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return at;
 }
 
-/// The number of bytes that the elements say the file has; more than it has if it is truncated. Elements
-/// without a size, as in what is recorded live, are followed into. Source: RFC 8794; RFC 9559.
-[[nodiscard]] inline std::uint64_t matroska_size(bytes_view file) noexcept {
-  std::uint64_t at = 0;
-  while (at < file.size()) {
+/// How long a file is, as its container says, and whether that holds together.
+struct film_extent {
+  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t size = 0;          ///< more than the file has if it is truncated
+  std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
+};
+
+/// Whether an element of Matroska stands in a file, a segment or a cluster. Source: RFC 9559, 5.1.
+[[nodiscard]] constexpr bool is_matroska_element(std::uint64_t id) noexcept {
+  for (const std::uint32_t known :
+       {0x1a45dfa3u, 0x18538067u, 0x114d9b74u, 0x1549a966u, 0x1654ae6bu, 0x1c53bb6bu, 0x1941a469u,
+        0x1043a770u, 0x1254c367u, 0x1f43b675u, 0xe7u,       0x5854u,     0xa7u,       0xabu,
+        0xa3u,       0xa0u,       0xafu,       0xecu,       0xbfu,       0x1b538667u})
+    if (id == known) return true;
+  return false;
+}
+
+/// Follows segments and clusters into their elements: FFmpeg's demuxer leaves out what it cannot read, and
+/// says nothing. What is behind a segment that says its size is not looked at. Source: RFC 8794; RFC 9559.
+[[nodiscard]] inline film_extent matroska_extent(bytes_view file) noexcept {
+  std::uint64_t at = 0, end = file.size();
+  bool in_segment = false;  // of a known size, which is all there
+  while (at < end) {
+    const std::uint64_t element = at;
+    const auto cut = [&](std::uint64_t size) {
+      return in_segment ? film_extent{file.size(), element} : film_extent{size};
+    };
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
       for (std::uint64_t bits = big_endian(file, place, 1); length <= 8 && (bits & 0x80) == 0; bits <<= 1)
@@ -84599,38 +84628,43 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
       return length;
     };
     const unsigned id_bytes = length_at(at);
-    if (id_bytes > 4) return file.size();  // damaged: the demuxer says so
-    if (file.size() - at <= id_bytes) return at + id_bytes + 1;
+    if (id_bytes > 4) return {file.size(), element};
+    if (end - at <= id_bytes) return cut(at + id_bytes + 1);
     const std::uint64_t id = big_endian(file, at, id_bytes);
-    const std::uint64_t begin = at + id_bytes;
-    const unsigned size_bytes = length_at(begin);
-    if (size_bytes > 8) return file.size();
-    if (file.size() - begin < size_bytes) return begin + size_bytes;
+    at += id_bytes;
+    const unsigned size_bytes = length_at(at);
+    if (size_bytes > 8 || !is_matroska_element(id)) return {file.size(), element};
+    if (end - at < size_bytes) return cut(at + size_bytes);
     const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
-    const std::uint64_t size = big_endian(file, begin, size_bytes) & ones;
-    at = begin + size_bytes;
+    const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
+    at += size_bytes;
     constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
+    const bool group = id == segment || id == cluster;
     if (size == ones) {
-      if (id != segment && id != cluster) return file.size();
+      if (!group) return {file.size(), element};
       continue;
     }
-    if (size > file.size() - at) return at + size;
-    at += size;
+    if (size > end - at) return cut(at + size);
+    if (id == segment && !in_segment) {
+      in_segment = true;
+      end = at + size;
+    }
+    if (!group) at += size;
   }
-  return at;
+  return {file.size()};
 }
 
 /// As the container says; the file's own size where it does not.
-[[nodiscard]] inline std::uint64_t container_size(bytes_view file) noexcept {
+[[nodiscard]] inline film_extent container_extent(bytes_view file) noexcept {
   switch (film_container_of(file)) {
     case film_container::mp4:
-      return mp4_size(file);
+      return {mp4_size(file)};
     case film_container::matroska:
-      return matroska_size(file);
+      return matroska_extent(file);
     case film_container::none:
       break;
   }
-  return file.size();
+  return {file.size()};
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -85045,6 +85079,9 @@ enum class sound_format : std::uint8_t { unknown, wav, rf64, flac, ogg, opus, mp
   return sound_format::unknown;
 }
 
+/// Whether a length is what programs write that do not know it yet: ffmpeg and sox into a pipe, and arecord.
+[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept { return length >= 0x7fff'0000u; }
+
 /// How a wav file keeps its samples, and where.
 struct wav_layout {
   sound_form form;            ///< as far as its samples are there
@@ -85054,13 +85091,16 @@ struct wav_layout {
   std::size_t data = 0;       ///< where the samples begin
   std::uint64_t claimed = 0;  ///< the bytes of samples that the header claims
   std::uint64_t there = 0;    ///< those that are there
+  bool open = false;          ///< whether the claim is only that there may be more
   bool known = false;         ///< whether there were a format and samples
 };
 
-/// Source: "Multimedia Programming Interface and Data Specifications 1.0", IBM and Microsoft, 1991.
+/// Sources: "Multimedia Programming Interface and Data Specifications 1.0", IBM and Microsoft, 1991; EBU Tech
+/// 3306 for RF64, whose lengths of 64 bits come first.
 [[nodiscard]] inline wav_layout wav_layout_of(bytes_view file) noexcept {
   constexpr std::size_t file_header = 12, chunk_header = 8, format_bytes = 16, extensible_bytes = 40;
   wav_layout found;
+  std::uint64_t long_data = 0;
   for (std::size_t at = file_header; at < file.size() && file.size() - at >= chunk_header;) {
     const std::string_view type = text_of(file.subspan(at, 4));
     const std::uint64_t length = load_little<std::uint32_t>(file.data() + at + 4);
@@ -85076,10 +85116,13 @@ struct wav_layout {
       // WAVE_FORMAT_EXTENSIBLE: the tag is in the sub-format.
       if (found.tag == 0xfffe && length >= extensible_bytes)
         found.tag = load_little<std::uint16_t>(format + 24);
+    } else if (type == "ds64" && length >= 16 && left >= 16) {
+      long_data = load_little<std::uint64_t>(file.data() + at + 8);
     } else if (type == "data") {
       found.data = at;
-      found.claimed = length;
-      found.there = std::min(length, left);
+      found.claimed = length == 0xffff'ffffu && long_data != 0 ? long_data : length;
+      found.open = found.claimed == length && is_placeholder(length);
+      found.there = std::min(found.claimed, left);
       found.known = found.block != 0;
       if (found.known) found.form.frames = found.there / found.block;
       return found;
@@ -85089,9 +85132,6 @@ struct wav_layout {
   }
   return found;
 }
-
-/// Whether a length is what programs write that do not know it yet: ffmpeg and sox into a pipe, and arecord.
-[[nodiscard]] constexpr bool is_placeholder(std::uint64_t length) noexcept { return length >= 0x7fff'0000u; }
 
 /// The form in a FLAC file's first block; 0 frames if they are not counted there. Source: RFC 9639, 8.2.
 [[nodiscard]] inline sound_form flac_form(bytes_view file) noexcept {
@@ -85134,6 +85174,58 @@ struct ogg_end {
   }
   if (last) found = {true, 1};
   return found;
+}
+
+/// Four bytes at a time: `tables[n]` has what a byte does that n others follow.
+inline constexpr auto ogg_crc_tables = [] {
+  std::array<std::array<std::uint32_t, 256>, 4> tables{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t value = byte << 24;
+    for (int bit = 0; bit < 8; ++bit) value = value << 1 ^ (value >> 31 != 0 ? 0x04c1'1db7u : 0);
+    tables[0][byte] = value;
+  }
+  for (std::size_t n = 1; n < tables.size(); ++n)
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t value = tables[n - 1][byte];
+      tables[n][byte] = value << 8 ^ tables[0][value >> 24];
+    }
+  return tables;
+}();
+
+/// The checksum of bytes that follow others. Source: RFC 3533, 6.
+[[nodiscard]] inline std::uint32_t ogg_crc(bytes_view bytes, std::uint32_t before = 0) noexcept {
+  const auto& t = ogg_crc_tables;
+  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(bytes[at]); };
+  std::uint32_t crc = before;
+  std::size_t i = 0;
+  for (; i + 4 <= bytes.size(); i += 4) {
+    crc ^= byte(i) << 24 | byte(i + 1) << 16 | byte(i + 2) << 8 | byte(i + 3);
+    crc = t[3][crc >> 24] ^ t[2][crc >> 16 & 255] ^ t[1][crc >> 8 & 255] ^ t[0][crc & 255];
+  }
+  for (; i < bytes.size(); ++i) crc = crc << 8 ^ t[0][crc >> 24 ^ byte(i)];
+  return crc;
+}
+
+/// Where the first page begins that is not as it was written; the file's size if all are. libsndfile leaves
+/// such pages out, so that what follows comes too early. What is behind the last page does not count.
+[[nodiscard]] inline std::size_t ogg_damage_of(bytes_view file) noexcept {
+  constexpr std::size_t header = 27, crc_at = 22;
+  for (std::size_t at = 0; at < file.size();) {
+    const bytes_view page = file.subspan(at);
+    if (!text_of(page).starts_with("OggS"))
+      return text_of(page).find("OggS") == std::string_view::npos ? file.size() : at;
+    if (page.size() < header) return at;
+    std::size_t length = header + std::to_integer<std::size_t>(page[header - 1]);
+    if (page.size() < length) return at;
+    for (std::size_t i = header, end = length; i < end; ++i) length += std::to_integer<std::size_t>(page[i]);
+    if (page.size() < length) return at;
+    constexpr std::array<std::byte, 4> no_crc{};
+    const std::uint32_t found =
+        ogg_crc(page.first(length).subspan(crc_at + 4), ogg_crc(no_crc, ogg_crc(page.first(crc_at))));
+    if (found != load_little<std::uint32_t>(page.data() + crc_at)) return at;
+    at += length;
+  }
+  return file.size();
 }
 
 /// The frames up to a granule position, at the rate that the first page names; no frames if it names none.
