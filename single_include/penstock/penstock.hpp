@@ -2981,7 +2981,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Frames of a noise from one on, which goes on with its beginning at its end.
+/// A noise, played in a loop from one of its frames on.
 struct noise_piece {
   shown_sound noise;
   std::uint64_t first = 0;
@@ -3152,7 +3152,7 @@ inline void check_sound_form(const sound_form& form, const audio_limits& limits,
 
 namespace penstock::inline v0_1 {
 
-/// A lazy sound that goes on with samples of one value, or ends sooner.
+/// A lazy sound that is padded with samples of one value, or cut off.
 template <lazy_sound S>
 class padded_sound : public sound_over<padded_sound<S>, S> {
  public:
@@ -3798,7 +3798,7 @@ void transform_pass(const of_frames* from, of_frames* into, std::size_t rest, st
     }
   }
 }
-/// The same for any radix, by the definition. `turns` has `radix` * `rest` factors.
+/// A pass of any radix, computed as the transform is defined. `turns` has `radix` * `rest` factors.
 inline void transform_any(const of_frames* from, of_frames* into, std::size_t radix, std::size_t rest,
                           std::size_t count, const float* turns) noexcept {
   const std::size_t whole = radix * rest;
@@ -3997,7 +3997,7 @@ inline float filter_frames(const mel_filters& filters, const log_mel_options& o,
   return largest;
 }
 
-/// What comes after the logarithms.
+/// Limits, shifts and scales the logarithms, as the options say.
 inline void finish_features(std::span<float> values, const log_mel_options& o, float largest) noexcept {
   if (o.range == 0 && o.shift == 0 && o.multiply == 1) return;
   const float least =
@@ -83774,18 +83774,16 @@ struct film_facts {
 
 /// A film that is not decoded yet. It is valid until the worker's next `decode`.
 ///   facts()                film_facts
-///   time_of(n)             when frame n begins to be shown, in seconds
 ///   frame_at(seconds)      the frame that is shown then; `facts().frames` if none is
 ///   picture()              a lazy image: the frame that `each_of` is at
 ///   each_of(frames, draw)  decodes frames, and calls draw(i) when `picture()` is frames[i]; in the order of
 ///                          decoding, each group of pictures once
 ///   memory()               a buffer that a clip's `finish` may use
 template <class F>
-concept lazy_film = requires(const std::remove_cvref_t<F>& film, std::uint64_t n, double seconds,
+concept lazy_film = requires(const std::remove_cvref_t<F>& film, double seconds,
                              std::span<const std::uint32_t> frames, void (*draw)(std::size_t)) {
   typename std::remove_cvref_t<F>::is_lazy_film;
   { film.facts() } -> std::convertible_to<film_facts>;
-  { film.time_of(n) } -> std::same_as<double>;
   { film.frame_at(seconds) } -> std::convertible_to<std::uint64_t>;
   film.picture();
   film.each_of(frames, draw);

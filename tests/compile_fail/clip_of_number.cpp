@@ -21,7 +21,6 @@ struct film {
 
   [[nodiscard]] ps::film_facts facts() const { return {1, {1, 1}, 1, 0, 1}; }
   [[nodiscard]] ps::film_facts finish() const { return facts(); }
-  [[nodiscard]] double time_of(std::uint64_t) const { return 0; }
   [[nodiscard]] std::uint64_t frame_at(double) const { return 0; }
   [[nodiscard]] ps::shown_image<std::uint8_t, 3> picture() const {
     static const std::uint8_t pixel[3] = {1, 2, 3};

@@ -36,7 +36,6 @@ struct film {
 
   [[nodiscard]] ps::film_facts facts() const { return {count, {4, 3}, 10, 0, count / 10.0}; }
   [[nodiscard]] ps::film_facts finish() const { return facts(); }
-  [[nodiscard]] double time_of(std::uint64_t n) const { return static_cast<double>(n) / 10; }
   [[nodiscard]] std::uint64_t frame_at(double seconds) const {
     return seconds < 0 || seconds >= count / 10.0 ? count : static_cast<std::uint64_t>(seconds * 10 + 1e-9);
   }

@@ -21,7 +21,6 @@ struct small_film {
   ps::buffer* own;
 
   [[nodiscard]] ps::film_facts facts() const { return {5, {2, 1}, 1, 0, 5}; }
-  [[nodiscard]] double time_of(std::uint64_t n) const { return static_cast<double>(n); }
   [[nodiscard]] std::uint64_t frame_at(double seconds) const { return static_cast<std::uint64_t>(seconds); }
   [[nodiscard]] ps::shown_image<std::uint8_t, 3> picture() const {
     return ps::shown_image<std::uint8_t, 3>(ps::pixel_view<std::uint8_t, 3>(pixels->data(), {2, 1}));

@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Frames of a noise from one on, which goes on with its beginning at its end.
+/// A noise, played in a loop from one of its frames on.
 struct noise_piece {
   shown_sound noise;
   std::uint64_t first = 0;

@@ -109,7 +109,7 @@ inline float filter_frames(const mel_filters& filters, const log_mel_options& o,
   return largest;
 }
 
-/// What comes after the logarithms.
+/// Limits, shifts and scales the logarithms, as the options say.
 inline void finish_features(std::span<float> values, const log_mel_options& o, float largest) noexcept {
   if (o.range == 0 && o.shift == 0 && o.multiply == 1) return;
   const float least =

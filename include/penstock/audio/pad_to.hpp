@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// A lazy sound that goes on with samples of one value, or ends sooner.
+/// A lazy sound that is padded with samples of one value, or cut off.
 template <lazy_sound S>
 class padded_sound : public sound_over<padded_sound<S>, S> {
  public:

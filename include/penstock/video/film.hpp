@@ -24,18 +24,16 @@ struct film_facts {
 
 /// A film that is not decoded yet. It is valid until the worker's next `decode`.
 ///   facts()                film_facts
-///   time_of(n)             when frame n begins to be shown, in seconds
 ///   frame_at(seconds)      the frame that is shown then; `facts().frames` if none is
 ///   picture()              a lazy image: the frame that `each_of` is at
 ///   each_of(frames, draw)  decodes frames, and calls draw(i) when `picture()` is frames[i]; in the order of
 ///                          decoding, each group of pictures once
 ///   memory()               a buffer that a clip's `finish` may use
 template <class F>
-concept lazy_film = requires(const std::remove_cvref_t<F>& film, std::uint64_t n, double seconds,
+concept lazy_film = requires(const std::remove_cvref_t<F>& film, double seconds,
                              std::span<const std::uint32_t> frames, void (*draw)(std::size_t)) {
   typename std::remove_cvref_t<F>::is_lazy_film;
   { film.facts() } -> std::convertible_to<film_facts>;
-  { film.time_of(n) } -> std::same_as<double>;
   { film.frame_at(seconds) } -> std::convertible_to<std::uint64_t>;
   film.picture();
   film.each_of(frames, draw);

@@ -91,7 +91,7 @@ void transform_pass(const of_frames* from, of_frames* into, std::size_t rest, st
     }
   }
 }
-/// The same for any radix, by the definition. `turns` has `radix` * `rest` factors.
+/// A pass of any radix, computed as the transform is defined. `turns` has `radix` * `rest` factors.
 inline void transform_any(const of_frames* from, of_frames* into, std::size_t radix, std::size_t rest,
                           std::size_t count, const float* turns) noexcept {
   const std::size_t whole = radix * rest;

@@ -166,7 +166,7 @@ struct bpe_tokenizer {
   std::string not_around;                  ///< why it cannot be asked for
 
   /// How many bytes the normalizers may make of a text of so many.
-  [[nodiscard]] static std::size_t most_of(std::size_t size) noexcept {
+  [[nodiscard]] static std::size_t max_normalized(std::size_t size) noexcept {
     return std::min(64 * size + 4096, max_text);
   }
   /// A text as the normalizers make it: itself, or in `memory`, one for each of them.
@@ -249,7 +249,7 @@ class bpe_worker {
     tokens_.resize_for_overwrite(most_ * sizeof(std::uint32_t));
     begin_ = end_ = reinterpret_cast<std::uint32_t*>(tokens_.data());
     text_ = text;
-    may_make_ = bpe_tokenizer::most_of(text.size());
+    normalized_left_ = bpe_tokenizer::max_normalized(text.size());
     if (around) end_ = std::ranges::copy(tokenizer_->front, end_).out;
     parts(tokenizer_->first, text, special, [&](std::string_view rest) {
       if (!tokenizer_->normalizers.empty()) rest = normalized(rest);
@@ -277,8 +277,8 @@ class bpe_worker {
 
   /// A part of the text as the normalizers make it, with room for its tokens.
   [[nodiscard]] std::string_view normalized(std::string_view part) {
-    const std::string_view made = tokenizer_->normalized(part, normalized_, may_make_);
-    may_make_ -= std::min(may_make_, made.size());
+    const std::string_view made = tokenizer_->normalized(part, normalized_, normalized_left_);
+    normalized_left_ -= std::min(normalized_left_, made.size());
     if (made.size() > part.size()) grow((1 + tokenizer_->prefixes) * (made.size() - part.size()));
     return made;
   }
@@ -395,8 +395,9 @@ class bpe_worker {
   std::size_t cached_words_ = 0;
   std::string_view text_;
   buffer tokens_;
-  std::size_t most_ = 0;      ///< tokens that may come
-  std::size_t may_make_ = 0;  ///< bytes that the normalizers may make of the parts of the text that are left
+  std::size_t most_ = 0;  ///< tokens that may come
+  std::size_t normalized_left_ =
+      0;  ///< bytes that the normalizers may make of the parts of the text that are left
   std::uint32_t *begin_ = nullptr, *end_ = nullptr;
   word_cache words_;
   long_word long_word_;

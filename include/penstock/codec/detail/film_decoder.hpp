@@ -74,19 +74,16 @@ class film_decoder {
   /// no other frame needs it.
   [[nodiscard]] int send(bytes_view bytes, bool shown, bool key, bool wanted, std::uint32_t frame,
                          std::uint32_t order) {
-    padded_.resize_for_overwrite(bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
-    std::memcpy(padded_.data(), bytes.data(), bytes.size());
-    std::memset(padded_.data() + bytes.size(), 0, AV_INPUT_BUFFER_PADDING_SIZE);
     AVPacket& packet = *packet_;
-    packet.data = reinterpret_cast<std::uint8_t*>(padded_.data());
-    packet.size = static_cast<int>(bytes.size());
+    // Memory that the decoder shares; it would copy that of others.
+    if (av_new_packet(&packet, static_cast<int>(bytes.size())) < 0) throw std::bad_alloc();
+    std::memcpy(packet.data, bytes.data(), bytes.size());
     packet.pts = shown ? std::int64_t{frame} : hidden;
     packet.dts = order;
     packet.flags = (key ? AV_PKT_FLAG_KEY : 0) | (shown ? 0 : AV_PKT_FLAG_DISCARD);
     context_->skip_frame = wanted || !skips_ ? AVDISCARD_DEFAULT : AVDISCARD_NONREF;
     const int result = avcodec_send_packet(context_.get(), &packet);
-    packet.data = nullptr;
-    packet.size = 0;
+    av_packet_unref(&packet);
     return result;
   }
   /// No packet follows: frames that wait are given.
@@ -170,7 +167,6 @@ class film_decoder {
   owned_frame frame_;
   owned_packet packet_;
   owned_parameters parameters_;
-  buffer padded_;
   std::uint64_t max_pixels_ = 0;
   unsigned reordered_ = 0;
   bool recover_ = false;

@@ -309,7 +309,7 @@ class tokenizer_json {
       if (!seen.emplace(token.text, token.id).second) refuse_tokenizer(place, "is there twice");
       name_token(made_.model, token);
       if (flag(one, "normalized", !token.special, place)) {
-        token.sought = made_.normalized(token.text, memory, bpe_tokenizer::most_of(token.text.size()));
+        token.sought = made_.normalized(token.text, memory, bpe_tokenizer::max_normalized(token.text.size()));
         if (token.sought.empty()) refuse_tokenizer(place, "is empty once it is normalised");
         if (!sought.emplace(token.sought, token.id).second)
           refuse_tokenizer(place, "is there twice, once it is normalised");
