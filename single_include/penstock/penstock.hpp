@@ -2624,14 +2624,14 @@ struct operation_wants_sound : about_element {
 struct operation_after_to_int16 : about_element {
   static consteval void explain(auto reached) {
     static_assert(never<decltype(reached)>,
-                  "penstock: this operation works on sounds and comes after to_int16, which makes an array; "
-                  "write to_int16 last");
+                  "penstock: this operation works on sounds and comes after to_int16 or squeeze, which make an "
+                  "array; write that last");
   }
 };
 
 }  // namespace mistakes
 
-/// An array that was a sound until `to_int16`.
+/// An array that was a sound until `to_int16` or `squeeze`.
 template <class V>
 concept sample_array = requires { typename std::remove_cvref_t<V>::is_sample_array; };
 
@@ -2827,6 +2827,31 @@ class one_channel : public sound_over<one_channel<S>, S> {
   std::size_t number_;
 };
 
+/// The samples of a sound of one channel as an array of one dimension.
+template <lazy_sound S>
+class squeezed_sound {
+ public:
+  using unfinished = void;
+  using is_sample_array = void;
+  using value_type = float;
+
+  explicit squeezed_sound(S sound) : sound_(std::move(sound)) {}
+
+  [[nodiscard]] extents shape() const { return extents(detail::to_size(sound_.form().frames)); }
+  void write_to(const destination<float>& into) const {
+    detail::write_or_copy(
+        into,
+        [&](float* data) {
+          sound_.draw(detail::whole_sound(sound_.form()), {data, 0});
+        },
+        [&] { return std::span<const float>(finish().values()); });
+  }
+  [[nodiscard]] tensor_view<const float> finish() const { return {sound_.finish().data(), shape()}; }
+
+ private:
+  S sound_;
+};
+
 /// What `mono()` makes: a function for `map`.
 class mono_operation : public audio_operation {
  public:
@@ -2855,6 +2880,19 @@ class channel_operation : public audio_operation {
   std::size_t number_;
 };
 
+/// What `squeeze()` makes: a function for `map`.
+class squeeze_operation : public audio_operation {
+ public:
+  template <lazy_sound S>
+  [[nodiscard]] squeezed_sound<S> operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    if (const sound_form form = sound.form(); form.channels != 1) [[unlikely]]
+      throw error(errc::shape, {"squeeze() of a sound of ", form.channels,
+                                " channels; write mono() or channel(0) before it"});
+    return squeezed_sound<S>(sound);
+  }
+  [[nodiscard]] static std::string describe() { return "squeeze"; }
+};
+
 /// Makes one channel of all: their mean. torchaudio: `waveform.mean(dim=0, keepdim=True)`; DALI's
 /// `decoders.audio(downmix=True)`, without its last dimension.
 ///
@@ -2873,6 +2911,14 @@ class channel_operation : public audio_operation {
 [[nodiscard]] inline channel_operation channel(any_count number) {
   return channel_operation(detail::to_size(number.of("channel")));
 }
+/// The samples of a sound of one channel as an array of one dimension, which `pad_to_longest` pads and `pack`
+/// lays into rows. It is no sound any more: operations on sounds come before it. torch: `waveform.squeeze(0)`.
+///
+/// In: a lazy sound. Out: an array expression of shape (frames). Pointwise. Costs nothing: the samples are
+/// decoded to their place. Throws `errc::shape`, for a sample, if the sound has several channels.
+///
+///     auto samples = map<"flac">(mono(), squeeze());
+[[nodiscard]] constexpr squeeze_operation squeeze() noexcept { return {}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -4356,6 +4402,47 @@ class features_operation {
 [[nodiscard]] inline features_operation<mfcc_features> mfcc(const mfcc_options& options = {}) {
   return {mfcc_features(options), "mfcc"};
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/sound_length.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What `sound_frames` is: a function for `map`.
+struct sound_frames_operation : audio_operation {
+  template <lazy_sound S>
+  [[nodiscard]] std::uint64_t operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    return sound.form().frames;
+  }
+  [[nodiscard]] static std::string describe() { return "sound_frames"; }
+};
+
+/// What `sound_seconds` is: a function for `map`.
+struct sound_seconds_operation : audio_operation {
+  template <lazy_sound S>
+  [[nodiscard]] double operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    return sound.form().seconds();
+  }
+  [[nodiscard]] static std::string describe() { return "sound_seconds"; }
+};
+
+/// How many frames a sound has, as a number that `derive` can keep, and that `bucket_by` and `pack` take.
+/// Behind `resample` or `crop` it is that of the result. No sample is decoded.
+///
+///     auto whole = sounds | map<"flac">(mono(), resample(16'000));
+///     auto frames = derive(
+///         whole | map<"flac">(sound_frames), "frames", [](const auto& s) { return get<"flac">(s); }, "derived");
+///     auto loader = whole | map<"flac">(squeeze()) | shuffle(seed(7)) |
+///                   bucket_by(frames, 30, {.max_tokens = 200 * 16'000}, pad_to_longest);
+inline constexpr sound_frames_operation sound_frames{};
+
+/// How long a sound is, in seconds: Lhotse's `duration`. Otherwise as `sound_frames`.
+///
+///     auto seconds = derive(
+///         sounds | map<"flac">(sound_seconds), "seconds", [](const auto& s) { return get<"flac">(s); }, "derived");
+///     auto speech = sounds | subset(seconds, between(1, 20)) | map<"flac">(random_crop(1.0));
+inline constexpr sound_seconds_operation sound_seconds{};
 
 }  // namespace penstock::inline v0_1
 
