@@ -29,9 +29,10 @@ KIND, SECONDS, BUCKETS, FOLDER = sys.argv[1], float(sys.argv[2]), int(sys.argv[3
 
 def cut_of(path):
     info = soundfile.info(str(path))
-    recording = Recording(path.stem, [AudioSource("file", [0], str(path))], info.samplerate, info.frames, info.frames / info.samplerate)
-    text = SupervisionSegment(path.stem, path.stem, 0, recording.duration, text="an utterance")
-    return MonoCut(path.stem, 0, recording.duration, 0, supervisions=[text], recording=recording)
+    source, seconds = AudioSource("file", [0], str(path)), info.frames / info.samplerate
+    recording = Recording(path.stem, [source], info.samplerate, info.frames, seconds)
+    text = SupervisionSegment(path.stem, path.stem, 0, seconds, text="an utterance")
+    return MonoCut(path.stem, 0, seconds, 0, supervisions=[text], recording=recording)
 
 
 def processor_seconds(pids):
