@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 49: a training set of 10,000 utterances in FLAC, of 1 s to 20 s, to padded batches of float32 (49a) and
-// of Kaldi's log mel features (49b), shuffled, in buckets of duration, with two workers, against Lhotse's
+// Row 49: a training set of 10,000 utterances in FLAC, of 1 s to 17.5 s, to padded batches of float32 (49a)
+// and of Kaldi's log mel features (49b), shuffled, in buckets of duration, with two workers, against Lhotse's
 // DynamicBucketingSampler and K2SpeechRecognitionDataset with two workers of PyTorch's DataLoader. Lhotse is
 // peer_utterances.py, which runs as another process and in turn with ours.
 // The speech is that of $PENSTOCK_TEST_DATA/audio/flac, each utterance another part of it.
@@ -40,7 +40,7 @@ namespace {
 constexpr std::uint64_t rate = 16'000, most_frames = 200 * rate;
 constexpr int buckets = 30;
 
-/// As in LibriSpeech: most between 12 s and 16 s, a third shorter, the mean 12 s.
+/// Much as in LibriSpeech: most between 12 s and 17.5 s, a third shorter, the mean 12 s.
 [[nodiscard]] std::uint64_t frames_of(std::uint64_t i) {
   ps::rng random(11, 0, i);
   const double seconds = random.uniform() < 0.35 ? random.uniform(1, 12) : random.uniform(12, 17.5);
