@@ -9,7 +9,6 @@
 #include <penstock/audio/operation.hpp>
 #include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/flac_frames.hpp>
 #include <penstock/codec/detail/lazy_codec.hpp>
 #include <penstock/codec/detail/sound_header.hpp>
 #include <penstock/core/known_formats.hpp>
@@ -166,9 +165,6 @@ class audio_scratch : public detail::damage_count {
   /// Decodes frames, and returns how many there were.
   [[nodiscard]] std::uint64_t decode(const detail::sound_job& what, const sound_part& part,
                                      const sound_place& place) {
-    if (what.format == detail::sound_format::flac && part.first == 0 &&
-        detail::read_flac(what.file, what.form.channels, part.frames, place, sound.work))
-      return part.frames;
     if (opened_ != what.number || !file_) {
       close();
       static_cast<void>(open_again(what));
