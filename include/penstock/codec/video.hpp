@@ -18,8 +18,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
 
   /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
   /// one is decoded to know it.
-  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::uint64_t keep) {
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::uint64_t keep,
+            film_device device) {
     next();
+    decoder_.use(device);
     reader_.open(file, limits, orient, recover, codec, keep);
     if (reader_.damaged()) damage();
     if (reader_.knows_size()) return;
@@ -221,9 +223,15 @@ class film {
   }
   [[nodiscard]] film_facts finish() const noexcept { return facts(); }
   [[nodiscard]] std::uint64_t frames() const noexcept { return scratch_->reader().index().frames(); }
+  /// The bytes of its file.
+  [[nodiscard]] bytes_view file() const noexcept { return job_.file; }
   /// When frame n begins to be shown, in seconds. n is below `frames()`.
   [[nodiscard]] double time_of(std::uint64_t n) const noexcept {
     return scratch_->reader().index().time_of(static_cast<std::uint32_t>(n));
+  }
+  /// When frame n ceases to be shown.
+  [[nodiscard]] double end_of(std::uint64_t n) const noexcept {
+    return n + 1 < frames() ? time_of(n + 1) : scratch_->reader().index().end_time();
   }
   /// The frame that is shown at this second; `frames()` if none is.
   [[nodiscard]] std::uint64_t frame_at(double seconds) const noexcept {
@@ -285,6 +293,10 @@ struct video {
   /// The bytes of indexes that the process keeps, of the films that were used last: about 48 for each frame;
   /// 0 to make each anew.
   std::uint64_t index_memory = std::uint64_t{1} << 28;
+  /// What decodes. With `cuda`, frames that are wanted come back to memory, and become RGB there; what the GPU
+  /// does not take, as 10 bits of H.264, the CPU decodes where FFmpeg's decoder can. Without a GPU `decode`
+  /// throws `errc::argument`. This has been compiled, and never run on a GPU.
+  film_device device = film_device::cpu;
 
   static constexpr std::string_view codec_name = "video";
   static constexpr std::string_view extensions[] = {"mp4", "mkv", "webm", "mov", "m4v"};
@@ -298,7 +310,7 @@ struct video {
   template <byte_element Bytes>
   [[nodiscard]] film decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    s.open(file, limits, orient, recover, index_memory);
+    s.open(file, limits, orient, recover, index_memory, device);
     return {s, {file, s.reader().stored(), s.reader().turn(), recover}, limits.bytes / 3};
   }
 };
