@@ -242,13 +242,19 @@ class film_reader {
     const film_extent extent = container_extent(file);
     damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
     if (damaged_ && !recover) {
-      if (extent.damage != film_extent::nowhere)
-        throw error(errc::format,
-                    {"the ", codec, " file is damaged: nothing that its container has begins like this"})
-            .at_offset(extent.damage);
-      throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                 " bytes of at least ", extent.size});
+      if (extent.size > file.size())
+        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
+                                   " bytes of at least ", extent.size});
+      throw error(errc::format,
+                  {"the ", codec, " file is damaged: its container's parts do not fit together here"})
+          .at_offset(extent.damage);
     }
+    // The demuxer allocates for what a header claims, before frames are counted.
+    constexpr std::uint64_t always = 1u << 20;
+    if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
+      throw error(errc::limit,
+                  {"the ", codec, " file has a few bytes that stand for ", extent.claimed,
+                   " frames and more; to allow it, set .limits = {.frames = ...} of the codec"});
     film_demuxer demuxer(file, container);
     AVStream& stream = demuxer.stream();
     read_header(stream, limits, orient, codec);
