@@ -29,6 +29,7 @@ struct film_extent {
   /// What the demuxer's index has beyond what the file's own tables have, about: samples of one size, and
   /// those that edit lists repeat.
   std::uint64_t claimed = 0;
+  std::vector<std::uint64_t> lost = {};  ///< where fragments begin that FFmpeg would read wrongly, or fail at
 };
 
 /// Whether a box of four letters is one of these, written one behind the other.
@@ -70,13 +71,17 @@ class mp4_boxes {
   [[nodiscard]] std::string_view name(std::uint64_t at) const noexcept {
     return text_of(file_).substr(to_size(at), 4);
   }
-  void damage(std::uint64_t at) noexcept { found_.damage = std::min(found_.damage, at); }
+  void damage(std::uint64_t at) {
+    found_.damage = std::min(found_.damage, at);
+    if (in_fragment_ && (found_.lost.empty() || found_.lost.back() != fragment_))
+      found_.lost.push_back(fragment_);
+  }
   void claim(std::uint64_t entries) noexcept {
     constexpr std::uint64_t most = std::uint64_t{1} << 60;
     found_.claimed = std::min(found_.claimed + std::min(entries, most), most);
   }
   /// Of what must not even be recovered, because FFmpeg would read it as something else.
-  void refuse(std::uint64_t at) noexcept {
+  void refuse(std::uint64_t at) {
     damage(at);
     claim(film_extent::nowhere);
   }
@@ -128,7 +133,11 @@ class mp4_boxes {
       fragmented_ = true;
       ++fragments_;
       fragment_ = box;
+      in_fragment_ = true;
+      numbered_ = false;
       inner(type);
+      if (!numbered_) damage(box);
+      in_fragment_ = false;
     } else if (type == "traf") {
       of_track_ = false;
       inner(type);
@@ -180,6 +189,10 @@ class mp4_boxes {
       const unsigned entry = wide ? 20 : 12, length = wide ? 8 : 4;
       for (std::uint64_t i = at + 8; at + room - i >= entry; i += entry)
         track_.edits += number(i + length, length) != film_extent::nowhere >> (64 - 8 * length) ? 1 : 0;
+    } else if (is_one_of(type, "mvhdmdhd")) {
+      // FFmpeg takes units of no length for seconds.
+      const std::uint64_t unit = room != 0 && number(at, 1) == 1 ? 20 : 12;
+      if (room < unit + 4 || number(at + unit) == 0) damage(box);
     } else if (type == "hdlr" && room >= 12) {
       track_.sound |= name(at + 8) == "soun";
       track_.pictures |= name(at + 8) == "vide";
@@ -197,6 +210,7 @@ class mp4_boxes {
       of_track_ = std::find(known_.begin(), known_.end(), number(at + 4)) != known_.end();
     } else if (type == "mfhd") {
       const std::uint64_t here = number(at + 4);
+      numbered_ = true;
       disorder_ |= here < last_;
       successors_ += here == last_ + 1 ? 1 : 0;
       if (here > last_ + 1 && fragments_ > 1) {
@@ -257,7 +271,7 @@ class mp4_boxes {
   std::uint64_t fragment_ = 0;        // where the one at hand begins
   std::uint64_t last_ = 0;            // its number
   std::uint64_t successors_ = 0, gaps_ = 0, gap_ = film_extent::nowhere;
-  bool fragmented_ = false, of_track_ = false, disorder_ = false;
+  bool fragmented_ = false, in_fragment_ = false, numbered_ = false, of_track_ = false, disorder_ = false;
 };
 
 }  // namespace penstock::inline v0_1::detail
