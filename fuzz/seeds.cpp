@@ -687,12 +687,13 @@ void sounds(folder& out) {
     }
 }
 
-/// [how] file, of the films in tests/data/film_files
+/// [how] file, and [how][three frames] file, of the films in tests/data/film_files
 void films(folder& out, const std::filesystem::path& data) {
   for (const auto& one : std::filesystem::directory_iterator(data / "film_files")) {
     std::ifstream in(one.path(), std::ios::binary);
     const std::string file{std::istreambuf_iterator<char>(in), {}};
     for (unsigned how = 0; how < 2; ++how) out.add("video_index", mode(how) + file);
+    out.add("video", mode(0) + little(5, 2) + little(0, 2) + little(3, 2) + file);
   }
 }
 

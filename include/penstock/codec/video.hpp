@@ -122,6 +122,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
     const frame_index& index = reader_.index();
     const std::span<const film_packet> packets = index.packets();
     const std::int64_t begin = packets[range.first].time;
+    std::int64_t latest = -1;  // of the frames that came out
     std::size_t left = 0;
     for (const wanted_frame& one : wanted) left += one.done ? 0 : 1;
     // Gives what the decoder has; false if a frame is damaged that others are made of.
@@ -135,6 +136,9 @@ class video_scratch : public detail::decoder_scratch<"video"> {
           if (packets[packet].time < begin) continue;  // of the group before, which is not wanted here
           if (!recover) return false;
           damage();
+        } else if (packets[packet].time >= begin) {
+          if (number < latest) refuse_order(number, what);
+          latest = number;
         }
         left -= show(packet, wanted, what, draw);
       }
@@ -159,6 +163,15 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       if (!take(false)) return false;
     }
     return left == 0;
+  }
+  /// Decoders give frames in the order in which they are shown, whatever the file says.
+  void refuse_order(std::int64_t number, const job_type& what) {
+    if (what.recover) return damage();
+    const auto frame = static_cast<std::uint32_t>(number);
+    throw error(errc::format,
+                {"frame ", frame, " of the video file, at ", std::to_string(reader_.index().time_of(frame)),
+                 " s, is shown after later ones: the file's times are those of decoding; encode it again, as "
+                 "with ffmpeg -i film.mkv film.mp4"});
   }
   /// Draws the picture at hand wherever it is wanted; returns at how many places.
   template <class Draw>

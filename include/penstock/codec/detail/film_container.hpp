@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-
-#include <limits>
+#include <penstock/codec/detail/film_boxes.hpp>
 
 /// Whether a film's file is all there. Containers say how long their parts are, and demuxers take a file that
 /// ends before for one that has fewer frames.
 namespace penstock::inline v0_1::detail {
 
 enum class film_container : std::uint8_t { none, mp4, matroska };
-
-[[nodiscard]] inline std::uint64_t big_endian(bytes_view bytes, std::uint64_t at, unsigned count) noexcept {
-  const std::byte* const first = bytes.data() + at;
-  std::uint64_t value = 0;
-  for (unsigned i = 0; i < count; ++i) value = value << 8 | std::to_integer<std::uint64_t>(first[i]);
-  return value;
-}
 
 /// By the first bytes: a box of MP4 and QuickTime, or the header of EBML.
 [[nodiscard]] inline film_container film_container_of(bytes_view file) noexcept {
@@ -29,36 +20,6 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
     if (box == known) return film_container::mp4;
   return film_container::none;
 }
-
-/// The number of bytes that the boxes at the top level say the file has; more than it has if it is truncated.
-/// Source: ISO/IEC 14496-12, 4.2.
-[[nodiscard]] inline std::uint64_t mp4_size(bytes_view file) noexcept {
-  std::uint64_t at = 0;
-  while (at < file.size()) {
-    const std::uint64_t left = file.size() - at;
-    if (left < 8) return at + 8;
-    std::uint64_t size = big_endian(file, at, 4);
-    if (size == 0) return file.size();  // the last box, up to the end
-    if (size == 1) {
-      if (left < 16) return at + 16;
-      size = big_endian(file, at + 8, 8);
-      if (size < 16) return file.size();  // damaged: the demuxer says so
-    } else if (size < 8) {
-      return file.size();
-    }
-    if (size > left) return size > std::numeric_limits<std::uint64_t>::max() - at ? size : at + size;
-    at += size;
-  }
-  return at;
-}
-
-/// How long a file is, as its container says, and whether that holds together.
-struct film_extent {
-  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t size = 0;          ///< more than the file has if it is truncated
-  std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
-};
 
 /// Whether an element of Matroska stands in a file, a segment or a cluster. Source: RFC 9559, 5.1.
 [[nodiscard]] constexpr bool is_matroska_element(std::uint64_t id) noexcept {
@@ -114,10 +75,10 @@ struct film_extent {
 }
 
 /// As the container says; the file's own size where it does not.
-[[nodiscard]] inline film_extent container_extent(bytes_view file) noexcept {
+[[nodiscard]] inline film_extent container_extent(bytes_view file) {
   switch (film_container_of(file)) {
     case film_container::mp4:
-      return {mp4_size(file)};
+      return mp4_boxes::extent_of(file);
     case film_container::matroska:
       return matroska_extent(file);
     case film_container::none:

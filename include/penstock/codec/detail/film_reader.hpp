@@ -105,10 +105,10 @@ using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
   return false;
 }
 
-/// Bytes in memory, as FFmpeg reads a file.
+/// Bytes in memory, as FFmpeg reads a file. Boxes of mp4 that are hidden are shown as free room.
 class film_bytes {
  public:
-  explicit film_bytes(bytes_view file) : file_(file) {
+  film_bytes(bytes_view file, std::span<const std::uint64_t> hidden) : file_(file), hidden_(hidden) {
     constexpr int block = 1 << 15;
     auto* const memory = static_cast<unsigned char*>(av_malloc(block));
     check_memory(memory);
@@ -132,6 +132,10 @@ class film_bytes {
     if (left == 0 || size <= 0) return AVERROR_EOF;
     const std::size_t count = std::min(left, static_cast<std::size_t>(size));
     std::memcpy(to, bytes.file_.data() + bytes.at_, count);
+    for (const std::uint64_t box : bytes.hidden_)
+      for (std::uint64_t i = 0; i < 4; ++i)
+        if (const std::uint64_t at = box + 4 + i - bytes.at_; at < count)
+          to[at] = static_cast<std::uint8_t>("free"[i]);
     bytes.at_ += count;
     return static_cast<int>(count);
   }
@@ -148,6 +152,7 @@ class film_bytes {
   }
 
   bytes_view file_;
+  std::span<const std::uint64_t> hidden_;
   std::size_t at_ = 0;
   AVIOContext* io_ = nullptr;
 };
@@ -155,7 +160,8 @@ class film_bytes {
 /// A film's demuxer: opened once, read to the end, closed.
 class film_demuxer {
  public:
-  film_demuxer(bytes_view file, film_container container) : bytes_(file) {
+  film_demuxer(bytes_view file, film_container container, std::span<const std::uint64_t> hidden)
+      : bytes_(file, hidden) {
     AVFormatContext* made = avformat_alloc_context();
     check_memory(made);
     made->pb = bytes_.io();
@@ -284,17 +290,23 @@ class film_reader {
     const film_extent extent = container_extent(file);
     damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
     if (damaged_ && !recover) {
-      if (extent.damage != film_extent::nowhere)
-        throw error(errc::format,
-                    {"the ", codec, " file is damaged: nothing that its container has begins like this"})
-            .at_offset(extent.damage);
-      throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                 " bytes of at least ", extent.size});
+      if (extent.size > file.size())
+        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
+                                   " bytes of at least ", extent.size});
+      throw error(errc::format,
+                  {"the ", codec, " file is damaged: its container's parts do not fit together here"})
+          .at_offset(extent.damage);
     }
+    // The demuxer allocates for what a header claims, before frames are counted.
+    constexpr std::uint64_t always = 1u << 20;
+    if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
+      throw error(errc::limit,
+                  {"the ", codec, " file has a few bytes that stand for ", extent.claimed,
+                   " frames and more; to allow it, set .limits = {.frames = ...} of the codec"});
     std::optional<film_identity> identity;
     if (keep != 0 && !damaged_) identity = film_identity_of(file, container);
     if (identity && find_kept(*identity, limits, orient)) return;
-    film_demuxer demuxer(file, container);
+    film_demuxer demuxer(file, container, {extent.lost.data(), extent.lost.size()});
     AVStream& stream = demuxer.stream();
     read_header(stream, limits, orient, codec);
     read_packets(demuxer, stream, limits, recover, codec);
@@ -304,6 +316,7 @@ class film_reader {
                                    " bytes, and frames that lie behind them"});
       damaged_ = true;
     }
+    if (index_.packets().empty()) throw error(errc::format, {"the ", codec, " file has no frames"});
     index_.finish();
     // Copies are of the packets themselves, and so is what a packet of VP8 says of itself.
     const bool vp8_in_mp4 = container == film_container::mp4 && parameters_->codec_id == AV_CODEC_ID_VP8;
