@@ -13,13 +13,24 @@ namespace penstock::inline v0_1 {
 /// same parameters.
 class video_scratch : public detail::decoder_scratch<"video"> {
  public:
-  [[nodiscard]] const detail::film_reader& reader() const noexcept { return reader_; }
+  [[nodiscard]] const detail::film_reader& reader() const noexcept {
+    return opened_ != nullptr ? *opened_ : reader_;
+  }
   [[nodiscard]] buffer& clip() noexcept { return clip_; }
+  /// A film that is open already, and stays so as long as it is used here.
+  void take(const detail::film_reader& opened) noexcept {
+    next();
+    if (opened.damaged()) damage();
+    opened_ = &opened;
+  }
+  /// What was opened last, for others to take.
+  [[nodiscard]] detail::film_reader give() noexcept { return std::move(reader_); }
 
   /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
   /// one is decoded to know it.
   void open(bytes_view file, const film_limits& limits, bool orient, bool recover) {
     next();
+    opened_ = nullptr;
     reader_.open(file, limits, orient, recover, codec);
     if (reader_.damaged()) damage();
     if (reader_.knows_size()) return;
@@ -40,7 +51,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   template <class Draw>
   void each_of(std::span<const std::uint32_t> frames, const job_type& what, std::uint64_t max_pixels,
                const Draw& draw) {
-    const frame_index& index = reader_.index();
+    const frame_index& index = reader().index();
     wanted_.clear();
     for (std::size_t i = 0; i < frames.size(); ++i) {
       if (frames[i] >= index.frames()) [[unlikely]]
@@ -94,13 +105,13 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   template <class Draw>
   void decode_group(decode_range range, std::span<wanted_frame> wanted, const job_type& what,
                     std::uint64_t max_pixels, const Draw& draw) {
-    const frame_index& index = reader_.index();
+    const frame_index& index = reader().index();
     // Files call frames key frames that decoders cannot begin with; then it is the groups before that are
     // missing. So damage is made do with when some of these did not mend it.
     bool recover = false;
     for (std::uint32_t groups = 1;; groups *= 2) {
       try {
-        decoder_.open(reader_.parameters(), index.reordered(), max_pixels, recover);
+        decoder_.open(reader().parameters(), index.reordered(), max_pixels, recover);
       } catch (const error&) {
         if (recover == what.recover) throw;
         recover = true;
@@ -117,7 +128,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   template <class Draw>
   bool decode_packets(const decode_range& range, std::span<wanted_frame> wanted, const job_type& what,
                       bool recover, const Draw& draw) {
-    const frame_index& index = reader_.index();
+    const frame_index& index = reader().index();
     const std::span<const film_packet> packets = index.packets();
     const std::int64_t begin = packets[range.first].time;
     std::size_t left = 0;
@@ -144,7 +155,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       const film_packet& packet = packets[i];
       while (next != wanted.end() && next->packet < i) ++next;
       const bool tolerant = packet.time < begin;
-      const int sent = decoder_.send(reader_.bytes_of(packet), packet.shown, packet.key,
+      const int sent = decoder_.send(reader().bytes_of(packet), packet.shown, packet.key,
                                      next != wanted.end() && next->packet == i, index.frame_of(i), i);
       if (sent < 0 && !tolerant) {
         if (!recover) return false;
@@ -183,10 +194,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
     decoder_.close();
     for (wanted_frame& one : wanted) {
       if (one.done) continue;
-      const std::uint32_t frame = reader_.index().frame_of(one.packet);
+      const std::uint32_t frame = reader().index().frame_of(one.packet);
       if (!what.recover)
         throw error(errc::format, {"frame ", frame, " of the video file, at ",
-                                   std::to_string(reader_.index().time_of(frame)),
+                                   std::to_string(reader().index().time_of(frame)),
                                    " s, cannot be decoded: the file is damaged there or before"});
       damage();
       shows_ = showing::black;
@@ -196,6 +207,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   }
 
   detail::film_reader reader_;
+  const detail::film_reader* opened_ = nullptr;  // in its place
   detail::film_decoder decoder_;
   buffer clip_;
   std::vector<wanted_frame> wanted_;
@@ -296,6 +308,20 @@ struct video {
     const bytes_view file = as_bytes(in);
     s.open(file, limits, orient, recover);
     return {s, {file, s.reader().stored(), s.reader().turn(), recover}, limits.bytes / 3};
+  }
+
+  /// A film's header and index, which `read_index` makes once for any number of clips, in any thread. The
+  /// file's bytes must outlive it.
+  using index_type = detail::film_reader;
+  [[nodiscard]] index_type read_index(bytes_view file) const {
+    scratch s;
+    s.open(file, limits, orient, recover);
+    return s.give();
+  }
+  /// The film of an index, which must outlive it: as `decode` of its file, but nothing is read.
+  [[nodiscard]] film film_of(const index_type& index, scratch& s) const noexcept {
+    s.take(index);
+    return {s, {{}, index.stored(), index.turn(), recover}, limits.bytes / 3};
   }
 };
 

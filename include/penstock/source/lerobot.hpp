@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<parquet/arrow/reader.h>) || !__has_include(<nlohmann/json.hpp>)
+#error "penstock/source/lerobot.hpp needs Arrow C++ and nlohmann-json: link penstock::arrow"
+#endif
+
+#include <penstock/codec/arrow_value.hpp>
+#include <penstock/source/joined/lerobot_reader.hpp>
+#include <penstock/source/windows.hpp>
+#include <penstock/stage/decode.hpp>
+
+namespace penstock::inline v0_1 {
+
+struct video;
+
+namespace detail {
+
+template <class T>
+inline constexpr std::string_view lerobot_dtype =
+    std::same_as<T, bool>                ? "bool"
+    : std::same_as<T, float>             ? "float32"
+    : std::same_as<T, double>            ? "float64"
+    : std::same_as<T, half>              ? "float16"
+    : std::convertible_to<T, std::string_view> ? "string"
+    : std::unsigned_integral<T> ? (sizeof(T) == 1 ? "uint8" : sizeof(T) == 2 ? "uint16" : sizeof(T) == 4 ? "uint32" : "uint64")
+    : std::signed_integral<T> ? (sizeof(T) == 1 ? "int8" : sizeof(T) == 2 ? "int16" : sizeof(T) == 4 ? "int32" : "int64")
+                              : "";
+
+/// Reads a feature of numbers: an array of the shape that `meta/info.json` says; of shape (1), which tables
+/// hold as a number, of no dimension.
+template <class T>
+struct lerobot_array {
+  static constexpr std::string_view codec_name = "column";
+  static constexpr bool reads_columns = true;
+  struct scratch {
+    buffer values;
+    typename arrow_value<T>::scratch one;
+    T number;
+  };
+
+  extents row = {};
+
+  template <class Value>
+  [[nodiscard]] npy_array<T> decode(const Value& in, scratch& s) const {
+    if constexpr (arrow_member<Value>) {
+      const bytes_view found = bytes_of(in, s);
+      if (found.size() != row.elements() * sizeof(T)) [[unlikely]]
+        throw error(errc::shape, {"the row has ", found.size() / sizeof(T),
+                                  " numbers, and meta/info.json says the shape ", to_string(row)});
+      return {found, row, false, s.values};
+    } else {
+      no_arrow_column(codec_name);
+    }
+  }
+
+ private:
+  template <class Value>
+  [[nodiscard]] static bytes_view bytes_of(const Value& in, scratch& s) {
+    if (const std::byte* const there = in.plain(arrow_number_of<T>)) return {there, sizeof(T)};
+    if (const bytes_view flat = in.listed(arrow_number_of<T>); !flat.empty()) return flat;
+    const arrow_cell cell = in.cell();
+    if (cell.type().number != arrow_number::none) {
+      s.number = arrow_value<T>{}.decode(in, s.one);
+      return {reinterpret_cast<const std::byte*>(&s.number), sizeof(T)};
+    }
+    return find_arrow_array(cell, arrow_number_of<T>, sizeof(T)).values;
+  }
+};
+
+template <class T>
+using lerobot_column = typename std::conditional_t<arrow_number_of<T> != arrow_number::none,
+                                                   std::type_identity<lerobot_array<T>>,
+                                                   std::type_identity<arrow_value<T>>>::type;
+template <class C>
+inline constexpr std::string_view dtype_of_codec = "";
+template <class T>
+inline constexpr std::string_view dtype_of_codec<lerobot_array<T>> = lerobot_dtype<T>;
+template <class T>
+inline constexpr std::string_view dtype_of_codec<arrow_value<T>> = lerobot_dtype<T>;
+
+/// The codec of a column, which knows the feature's shape. Throws `errc::argument` for another dtype.
+template <class Field>
+[[nodiscard]] typename Field::type lerobot_codec(const lerobot_tables& tables) {
+  using codec_type = typename Field::type;
+  constexpr std::string_view dtype = dtype_of_codec<codec_type>;
+  const lerobot_feature& said = tables.feature(Field::name);
+  if (!dtype.empty() && said.dtype != dtype)
+    throw error(errc::argument,
+                {"the feature '", Field::name, "' is of the dtype ", said.dtype, ", and its column reads ", dtype})
+        .in_file(tables.info_path());
+  codec_type made{};
+  if constexpr (requires { made.row = extents(); })
+    if (said.shape.size() != 1 || said.shape[0] != 1)
+      for (const std::uint64_t length : said.shape)
+        if (!made.row.push_back(length))
+          throw error(errc::format, {"the feature '", Field::name, "' has too many dimensions"})
+              .in_file(tables.info_path());
+  return made;
+}
+
+template <bool Keep, class T>
+using keep_type = std::conditional_t<Keep, light_tuple<T>, light_tuple<>>;
+template <bool Keep, class T>
+[[nodiscard]] auto keep_value([[maybe_unused]] const T& value) {
+  if constexpr (Keep)
+    return make_light_tuple(value);
+  else
+    return light_tuple<>{};
+}
+template <class... Packs>
+using joined_pack = decltype(join_all(std::declval<Packs>()...));
+
+template <class Name, class Pack>
+inline constexpr bool name_in_pack = false;
+template <class Name, class... Ts>
+inline constexpr bool name_in_pack<Name, light_tuple<Ts...>> = (std::same_as<Name, typename Ts::name_type> || ...);
+template <class Field>
+inline constexpr bool is_camera = film_codec<typename Field::type>;
+
+template <class... Columns, class... Offsets>
+[[nodiscard]] auto lerobot_rows(const lerobot_places& places, const lerobot_options& options,
+                                const light_tuple<Columns...>*, const light_tuple<Offsets...>& offsets) {
+  if constexpr (sizeof...(Columns) == 0) {
+    return no_lerobot_rows{};
+  } else {
+    const auto rows = parquet(places.tables.data_files) |
+                      decode<Columns...>(lerobot_codec<Columns>(places.tables)...);
+    if constexpr (sizeof...(Offsets) == 0)
+      return rows;
+    else
+      return offsets.apply([&](const Offsets&... each) {
+        return as_plan(windows(rows, places.known,
+                               {.rate = places.tables.fps, .tolerance = options.tolerance}, each...));
+      });
+  }
+}
+template <class... Offsets>
+[[nodiscard]] std::vector<column_offsets> listed_offsets(const light_tuple<Offsets...>& all) {
+  std::vector<column_offsets> lists;
+  all.apply([&](const Offsets&... each) { (lists.push_back({Offsets::name_type::value, each}), ...); });
+  return lists;
+}
+template <class Pack>
+struct names_of_pack;
+template <class... Ts>
+struct names_of_pack<light_tuple<Ts...>> {
+  using type = light_tuple<typename Ts::name_type...>;
+  static constexpr std::array<std::string_view, sizeof...(Ts)> values{Ts::name_type::value...};
+};
+
+}  // namespace detail
+
+/// A camera of `lerobot`, whose frames are films. Needs `#include <penstock/codec/video.hpp>`.
+template <fixed_string Name, class Codec = video>
+using camera = field<Name, Codec>;
+/// A column of `lerobot`: numbers of type T, as an array of the feature's shape, `bool`, or
+/// `std::string_view`.
+template <fixed_string Name, class T>
+using column = field<Name, detail::lerobot_column<T>>;
+
+/// The source that `lerobot` makes of a data set.
+template <class Rows, class Names, class Cameras, class Own>
+class lerobot_source : public opens_as_plan<lerobot_source<Rows, Names, Cameras, Own>> {
+ public:
+  using penstock_part = source_tag;
+  using reader = detail::lerobot_reader<Rows, Names, Cameras, Own>;
+  using element = typename reader::element;
+  static constexpr std::string_view source_name = "lerobot";
+  static constexpr bool one_at_a_time = Cameras::size != 0;
+
+  lerobot_source(Rows rows, shared<const detail::lerobot_places> places)
+      : rows_(std::move(rows)), places_(std::move(places)), starts_(new const std::vector(places_->firsts)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return places_->firsts.back(); }
+  /// Where episodes begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"lerobot(", places_->tables.folder, "): ", size(), " frames of ",
+                         places_->tables.chosen.size(), " episodes"});
+  }
+  /// Covers the tables, the sizes of films, the episodes that are chosen and the offsets.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    class fingerprint h;
+    h.add(source_name, places_->tables.mark);
+    for (const std::uint64_t episode : places_->tables.chosen) h.add(episode);
+    if (places_->windows) h.add(places_->windows->fingerprint());
+    if constexpr (requires { rows_.source(); }) h.add(rows_.source().fingerprint());
+    return h.value();
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(rows_, used, places_); }
+
+  /// Frames per second.
+  [[nodiscard]] double fps() const noexcept { return places_->tables.fps; }
+  /// The texts of all tasks, by their number.
+  [[nodiscard]] const std::vector<std::string>& tasks() const noexcept { return places_->tables.tasks; }
+  /// What `meta/stats.json` says of a feature. Throws `errc::missing` if it says nothing.
+  [[nodiscard]] const lerobot_statistics& stats(std::string_view feature) const {
+    const auto& all = places_->tables.statistics;
+    const auto found = all.find(feature);
+    if (found != all.end()) return found->second;
+    std::string names;
+    for (const auto& [name, said] : all) detail::list_name(names, name);
+    throw error(errc::missing, {"the data set has no statistics of '", feature, "'; it has some of: ", names})
+        .in_file(places_->tables.folder + "/meta/stats.json");
+  }
+
+ private:
+  Rows rows_;
+  shared<const detail::lerobot_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+};
+
+/// A LeRobot data set of format v3.0: tables in Parquet, films in MP4, several episodes in a file.
+template <class... Fields, class... Offsets>
+[[nodiscard]] auto lerobot(std::string_view folder, const lerobot_options& options = {},
+                           const Offsets&... offsets) {
+  using namespace detail;
+  constexpr bool defined = (is_defined<typename Fields::type> && ...);
+  static_assert(sizeof...(Fields) != 0,
+                "penstock: lerobot<> names nothing; write "
+                "lerobot<camera<\"observation.images.top\">, column<\"action\", float>>(folder)");
+  static_assert(defined,
+                "penstock: a camera of lerobot is decoded by video: #include <penstock/codec/video.hpp>, and "
+                "link penstock::video");
+  if constexpr (sizeof...(Fields) != 0 && defined) {
+    constexpr auto is_text = []<class Name>(std::type_identity<Name>) {
+      return std::same_as<Name, name_of<"task">>;  // of the row's task, whose number alone is in the table
+    };
+    using named = joined_pack<light_tuple<>, keep_type<!is_camera<Fields>, Fields>...>;
+    using columns = joined_pack<
+        light_tuple<>,
+        keep_type<!is_camera<Fields> && !is_text(std::type_identity<typename Fields::name_type>()), Fields>...>;
+    using cameras = joined_pack<light_tuple<>, keep_type<is_camera<Fields>, Fields>...>;
+    constexpr bool differ = names_differ<Fields...>();
+    constexpr bool fixed = (name_in_pack<typename Fields::name_type, lerobot_numbers> || ...);
+    constexpr bool known = (name_in_pack<typename Offsets::name_type, joined_pack<columns, cameras>> && ...);
+    static_assert(differ, "penstock: lerobot names a feature twice; name each once");
+    static_assert(!fixed,
+                  "penstock: samples of lerobot have \"episode_index\", \"frame_index\", \"timestamp\", "
+                  "\"index\" and \"task_index\" anyway; do not name them as columns");
+    static_assert(known,
+                  "penstock: column_at<\"name\"> of lerobot says the offsets of a camera or a column, and "
+                  "none of this name is in lerobot<...>");
+    if constexpr (differ && !fixed && known) {
+      const auto to_cameras =
+          join_all(light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, cameras>>(offsets)...);
+      const auto to_columns =
+          join_all(light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, columns>>(offsets)...);
+      const shared<const lerobot_places> places(new const lerobot_places(
+          lerobot_table_reader(folder, names_of_pack<cameras>::values, options).read(), options,
+          listed_offsets(to_cameras)));
+      auto rows = lerobot_rows(*places, options, static_cast<const columns*>(nullptr), to_columns);
+      return lerobot_source<decltype(rows), typename names_of_pack<named>::type, cameras,
+                            typename names_of_pack<std::remove_const_t<decltype(to_cameras)>>::type>(
+          std::move(rows), places);
+    } else {
+      return ill_formed{};
+    }
+  } else {
+    return ill_formed{};
+  }
+}
+
+}  // namespace penstock::inline v0_1
