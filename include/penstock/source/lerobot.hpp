@@ -17,15 +17,20 @@ struct video;
 namespace detail {
 
 template <class T>
-inline constexpr std::string_view lerobot_dtype =
-    std::same_as<T, bool>                ? "bool"
-    : std::same_as<T, float>             ? "float32"
-    : std::same_as<T, double>            ? "float64"
-    : std::same_as<T, half>              ? "float16"
-    : std::convertible_to<T, std::string_view> ? "string"
-    : std::unsigned_integral<T> ? (sizeof(T) == 1 ? "uint8" : sizeof(T) == 2 ? "uint16" : sizeof(T) == 4 ? "uint32" : "uint64")
-    : std::signed_integral<T> ? (sizeof(T) == 1 ? "int8" : sizeof(T) == 2 ? "int16" : sizeof(T) == 4 ? "int32" : "int64")
-                              : "";
+inline constexpr std::string_view lerobot_dtype = std::same_as<T, bool>                      ? "bool"
+                                                  : std::same_as<T, float>                   ? "float32"
+                                                  : std::same_as<T, double>                  ? "float64"
+                                                  : std::same_as<T, half>                    ? "float16"
+                                                  : std::convertible_to<T, std::string_view> ? "string"
+                                                  : std::unsigned_integral<T> ? (sizeof(T) == 1   ? "uint8"
+                                                                                 : sizeof(T) == 2 ? "uint16"
+                                                                                 : sizeof(T) == 4 ? "uint32"
+                                                                                                  : "uint64")
+                                                  : std::signed_integral<T>   ? (sizeof(T) == 1   ? "int8"
+                                                                                 : sizeof(T) == 2 ? "int16"
+                                                                                 : sizeof(T) == 4 ? "int32"
+                                                                                                  : "int64")
+                                                                              : "";
 
 /// Reads a feature of numbers: an array of the shape that `meta/info.json` says; of shape (1), which tables
 /// hold as a number, of no dimension.
@@ -86,8 +91,8 @@ template <class Field>
   constexpr std::string_view dtype = dtype_of_codec<codec_type>;
   const lerobot_feature& said = tables.feature(Field::name);
   if (!dtype.empty() && said.dtype != dtype)
-    throw error(errc::argument,
-                {"the feature '", Field::name, "' is of the dtype ", said.dtype, ", and its column reads ", dtype})
+    throw error(errc::argument, {"the feature '", Field::name, "' is of the dtype ", said.dtype,
+                                 ", and its column reads ", dtype})
         .in_file(tables.info_path());
   codec_type made{};
   if constexpr (requires { made.row = extents(); })
@@ -114,7 +119,8 @@ using joined_pack = decltype(join_all(std::declval<Packs>()...));
 template <class Name, class Pack>
 inline constexpr bool name_in_pack = false;
 template <class Name, class... Ts>
-inline constexpr bool name_in_pack<Name, light_tuple<Ts...>> = (std::same_as<Name, typename Ts::name_type> || ...);
+inline constexpr bool name_in_pack<Name, light_tuple<Ts...>> =
+    (std::same_as<Name, typename Ts::name_type> || ...);
 template <class Field>
 inline constexpr bool is_camera = film_codec<typename Field::type>;
 
@@ -124,8 +130,8 @@ template <class... Columns, class... Offsets>
   if constexpr (sizeof...(Columns) == 0) {
     return no_lerobot_rows{};
   } else {
-    const auto rows = parquet(places.tables.data_files) |
-                      decode<Columns...>(lerobot_codec<Columns>(places.tables)...);
+    const auto rows =
+        parquet(places.tables.data_files) | decode<Columns...>(lerobot_codec<Columns>(places.tables)...);
     if constexpr (sizeof...(Offsets) == 0)
       return rows;
     else
@@ -211,7 +217,43 @@ class lerobot_source : public opens_as_plan<lerobot_source<Rows, Names, Cameras,
   shared<const std::vector<std::uint64_t>> starts_;
 };
 
-/// A LeRobot data set of format v3.0: tables in Parquet, films in MP4, several episodes in a file.
+/// A LeRobot data set of format v3.0: tables in Parquet, and films in MP4 that hold several episodes each.
+///
+///     auto data = lerobot<camera<"observation.images.top">, column<"observation.state", float>,
+///                         column<"action", float>>(
+///         "aloha", {}, column_at<"observation.images.top">{-0.1, 0.0},
+///         column_at<"action">(row_offsets::from_to(0, 15)));
+///     auto loader = data | shuffle(seed(7)) |
+///                   map<"observation.images.top">(resize(224, 224), to_float(), to_chw()) |
+///                   map<"action">(mean_std(data.stats("action"))) | batch(64);
+///
+/// In: the folder; what samples have; `column_at` for cameras and columns of which a sample has several rows:
+/// LeRobot's `delta_timestamps`, in seconds or in rows, as for `windows`. A camera is a feature of the dtype
+/// "video". A column is a feature of numbers, truth values or texts, of exactly the type that it names; or
+/// any `field<"name", Codec>` of the table, as `field<"observation.images.top.bytes", png>` for pictures.
+/// Out: a record. A column without offsets is an array of the shape that `meta/info.json` says, or a number
+/// where that is (1); a camera a frame of (height, width, 3), 8 bits of RGB, which is decoded when the sample
+/// has its place in the batch, through the operations on images. With offsets both have one more dimension
+/// in front, and "action_is_pad" says of "action" which rows its episode does not have: the first or the last
+/// row stands there. Operations on images draw one rectangle for all frames of a camera. Besides,
+/// "episode_index", "frame_index", "timestamp", "index" and "task_index", as LeRobot has them; and "task",
+/// the text, for `column<"task", std::string_view>`.
+/// Kind: an indexed source, with a sample for each row of the episodes that are chosen; it keeps every
+/// guarantee. Windows never cross an episode. `starts` are those of episodes. The key is "3:17": of episode 3
+/// the frame 17.
+/// Making it reads the metadata, and of all tables of data with a chosen episode the columns of episodes,
+/// times and tasks, in the thread that calls; 8 bytes a row are kept. A film's header and index are read once
+/// in a run, when it is needed first: 48 bytes a frame. Films are mapped.
+/// Cost per sample: that of evaluating the rows, as `windows` and `parquet` have it, and of decoding: for
+/// frames of a film one binary search each, and the packets from the key frame before them on. No allocation
+/// but FFmpeg's.
+/// Errors, with the file: errc::format for another version than 3, with what converts it, and for tables
+/// that contradict each other; errc::missing for a film that is not there and, when it is evaluated, for a
+/// frame that is further from the time of its row than `tolerance`; errc::argument for a feature that is not
+/// there, with those that are, for another dtype, and for an episode that there is not; errc::shape for rows
+/// and films of another shape than `meta/info.json` says; and what `parquet`, `windows` and `video` throw.
+/// Threads: any number at once.
+/// Source: lerobot 0.4, `LeRobotDataset.__getitem__`, `_get_query_indices`, `decode_video_frames`.
 template <class... Fields, class... Offsets>
 [[nodiscard]] auto lerobot(std::string_view folder, const lerobot_options& options = {},
                            const Offsets&... offsets) {
@@ -228,9 +270,10 @@ template <class... Fields, class... Offsets>
       return std::same_as<Name, name_of<"task">>;  // of the row's task, whose number alone is in the table
     };
     using named = joined_pack<light_tuple<>, keep_type<!is_camera<Fields>, Fields>...>;
-    using columns = joined_pack<
-        light_tuple<>,
-        keep_type<!is_camera<Fields> && !is_text(std::type_identity<typename Fields::name_type>()), Fields>...>;
+    using columns =
+        joined_pack<light_tuple<>, keep_type<!is_camera<Fields> &&
+                                                 !is_text(std::type_identity<typename Fields::name_type>()),
+                                             Fields>...>;
     using cameras = joined_pack<light_tuple<>, keep_type<is_camera<Fields>, Fields>...>;
     constexpr bool differ = names_differ<Fields...>();
     constexpr bool fixed = (name_in_pack<typename Fields::name_type, lerobot_numbers> || ...);
@@ -243,10 +286,10 @@ template <class... Fields, class... Offsets>
                   "penstock: column_at<\"name\"> of lerobot says the offsets of a camera or a column, and "
                   "none of this name is in lerobot<...>");
     if constexpr (differ && !fixed && known) {
-      const auto to_cameras =
-          join_all(light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, cameras>>(offsets)...);
-      const auto to_columns =
-          join_all(light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, columns>>(offsets)...);
+      const auto to_cameras = join_all(
+          light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, cameras>>(offsets)...);
+      const auto to_columns = join_all(
+          light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, columns>>(offsets)...);
       const shared<const lerobot_places> places(new const lerobot_places(
           lerobot_table_reader(folder, names_of_pack<cameras>::values, options).read(), options,
           listed_offsets(to_cameras)));

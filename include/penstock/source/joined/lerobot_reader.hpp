@@ -15,11 +15,11 @@ namespace penstock::inline v0_1::detail {
 
 /// A codec of films of which an index can be kept; see `video`.
 template <class C>
-concept film_codec = requires(const C& c, bytes_view file, const typename C::index_type& index,
-                              typename C::scratch& s) {
-  { c.read_index(file) } -> std::same_as<typename C::index_type>;
-  { c.film_of(index, s) } -> lazy_film;
-};
+concept film_codec =
+    requires(const C& c, bytes_view file, const typename C::index_type& index, typename C::scratch& s) {
+      { c.read_index(file) } -> std::same_as<typename C::index_type>;
+      { c.film_of(index, s) } -> lazy_film;
+    };
 
 /// A film whose errors name its file.
 template <class Film>
@@ -96,7 +96,8 @@ using lerobot_numbers =
     light_tuple<field<"episode_index", std::int64_t>, field<"frame_index", std::int64_t>,
                 field<"timestamp", float>, field<"index", std::int64_t>, field<"task_index", std::int64_t>>;
 
-/// `Names`: of the columns, and "task" if samples have its text. `Cameras`: fields of film codecs. `Own`: the names of cameras with offsets.
+/// `Names`: of the columns, and "task" if samples have its text. `Cameras`: fields of film codecs. `Own`: the
+/// names of cameras with offsets.
 template <class Rows, class Names, class Cameras, class Own>
 class lerobot_reader;
 template <class Rows, class... Names, class... Cameras, class... Own>
@@ -105,9 +106,10 @@ class lerobot_reader<Rows, light_tuple<Names...>, light_tuple<Cameras...>, light
   using row_type = std::remove_cvref_t<typename Rows::element>;
 
   template <class Camera>
-  using film_type = film_in_file<std::remove_cvref_t<decltype(std::declval<const typename Camera::type&>().film_of(
-      std::declval<const typename Camera::type::index_type&>(),
-      std::declval<typename Camera::type::scratch&>()))>>;
+  using film_type =
+      film_in_file<std::remove_cvref_t<decltype(std::declval<const typename Camera::type&>().film_of(
+          std::declval<const typename Camera::type::index_type&>(),
+          std::declval<typename Camera::type::scratch&>()))>>;
   template <class Name>
   static constexpr std::size_t list_of = index_of_field<Name, basic_field<Own, int>...>();
   template <class Camera>
@@ -124,9 +126,10 @@ class lerobot_reader<Rows, light_tuple<Names...>, light_tuple<Cameras...>, light
   struct packs<record<Fields...>> {
     using type = typename record_of_packs<
         light_tuple<>,
-        std::conditional_t<passes<typename Fields::name_type>,
-                           light_tuple<basic_field<typename Fields::name_type, zipped<typename Fields::type>>>,
-                           light_tuple<>>...,
+        std::conditional_t<
+            passes<typename Fields::name_type>,
+            light_tuple<basic_field<typename Fields::name_type, zipped<typename Fields::type>>>,
+            light_tuple<>>...,
         light_tuple<basic_field<typename Cameras::name_type, frames_type<Cameras>>...>,
         light_tuple<basic_field<typename pad_name<Own>::type, window_mask<0>>...>, lerobot_numbers,
         std::conditional_t<(std::same_as<Names, name_of<"task">> || ...),
@@ -224,8 +227,9 @@ class lerobot_reader<Rows, light_tuple<Names...>, light_tuple<Cameras...>, light
   template <class Row>
   [[nodiscard]] element make(const window_place& at, worker& w, const Row& row) const {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return element(made_by{},
-                     [&] { return value<typename element::template field_at<Is>::name_type>(at, w, row); }...);
+      return element(made_by{}, [&] {
+        return value<typename element::template field_at<Is>::name_type>(at, w, row);
+      }...);
     }(std::make_index_sequence<element::size>{});
   }
   template <class Name, class Row>

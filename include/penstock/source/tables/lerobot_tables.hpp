@@ -10,6 +10,7 @@
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/whole_file.hpp>
+#include <penstock/source/lerobot_statistics.hpp>
 #include <penstock/source/parquet.hpp>
 
 #include <sys/stat.h>
@@ -26,26 +27,6 @@ struct lerobot_options {
   /// How far an offset may be from a multiple of a frame's time, and a frame from the time of its row, in
   /// seconds: LeRobot's `tolerance_s`.
   double tolerance = 1e-4;
-};
-
-/// What `meta/stats.json` says of a feature: a number for each element of a vector, or for each channel of a
-/// camera, whose values are from 0 to 1. Those of a camera become `channel_statistics`:
-///
-///     auto loader = data | map<"observation.images.top">(normalize<3>(data.stats("observation.images.top")));
-struct lerobot_statistics {
-  std::vector<double> mean, std, min, max;
-
-  template <class Channels>
-    requires requires(Channels all) { all.mean[0] = all.std[0] = 0.0; }
-  operator Channels() const {  // NOLINT(google-explicit-constructor): so that it is an argument of `normalize`
-    Channels all;
-    if (mean.size() != all.mean.size() || std.size() != all.std.size())
-      throw error(errc::argument, {"the statistics are of ", mean.size(), " channels, and ", all.mean.size(),
-                                   " are asked for"});
-    std::copy(mean.begin(), mean.end(), all.mean.begin());
-    std::copy(std.begin(), std.end(), all.std.begin());
-    return all;
-  }
 };
 
 namespace detail {
@@ -86,7 +67,8 @@ struct lerobot_tables {
     if (found != features.end()) return found->second;
     std::string all;
     for (const auto& [other, said] : features) list_name(all, other);
-    throw error(errc::argument, {"the data set has no feature '", name, "'; it has: ", all}).in_file(info_path());
+    throw error(errc::argument, {"the data set has no feature '", name, "'; it has: ", all})
+        .in_file(info_path());
   }
 };
 
@@ -101,8 +83,8 @@ struct lerobot_tables {
     const std::string_view inner = left.substr(open + 1, close - open - 1);
     const std::string_view name = inner.substr(0, inner.find(':')), digits = inner.substr(name.size());
     if (close == left.npos || (name != "video_key" && name != "chunk_index" && name != "file_index") ||
-        (!digits.empty() && (digits.size() != 4 || digits[1] != '0' || digits[2] < '1' || digits[2] > '9' ||
-                             digits[3] != 'd')))
+        (!digits.empty() &&
+         (digits.size() != 4 || digits[1] != '0' || digits[2] < '1' || digits[2] > '9' || digits[3] != 'd')))
       throw error(errc::format, {"the path '", form, "' has something in braces that is not known"});
     const std::string number = std::to_string(name == "chunk_index" ? chunk : file);
     if (name == "video_key") {
@@ -161,11 +143,12 @@ class lerobot_table_reader {
     in_json_file(path, "the description is none of LeRobot's: ", [&] {
       const auto version = info.at("codebase_version").get<std::string>();
       if (!version.starts_with("v3."))
-        throw error(errc::format,
-                    {"the data set is of LeRobot's format ", version.substr(0, 20), ", and v3.0 is read here; ",
-                     version.starts_with("v2.1")
-                         ? "convert it, with python -m lerobot.datasets.v30.convert_dataset_v21_to_v30"
-                         : "convert it to v3.0 with lerobot"});
+        throw error(
+            errc::format,
+            {"the data set is of LeRobot's format ", version.substr(0, 20), ", and v3.0 is read here; ",
+             version.starts_with("v2.1")
+                 ? "convert it, with python -m lerobot.datasets.v30.convert_dataset_v21_to_v30"
+                 : "convert it to v3.0 with lerobot"});
       made_.fps = info.at("fps").get<double>();
       if (!(made_.fps > 0 && made_.fps < 1e6)) throw error(errc::format, "\"fps\" is no rate of frames");
       frames_ = number_at<std::uint64_t>(info, "total_frames");
@@ -175,11 +158,10 @@ class lerobot_table_reader {
                                 said.at("shape").get<std::vector<std::uint64_t>>()};
       for (const std::string_view camera : cameras_)
         if (const auto& dtype = made_.feature(camera).dtype; dtype != "video")
-          throw error(errc::argument,
-                      {"the feature '", camera, "' is of the dtype ", dtype, ", and no film",
-                       dtype == "image" ? "; its pictures are a column: field<\"" + std::string(camera) +
-                                              ".bytes\", png>"
-                                        : std::string()});
+          throw error(errc::argument, {"the feature '", camera, "' is of the dtype ", dtype, ", and no film",
+                                       dtype == "image" ? "; its pictures are a column: field<\"" +
+                                                              std::string(camera) + ".bytes\", png>"
+                                                        : std::string()});
       if (!cameras_.empty()) film_form_ = info.at("video_path").get<std::string>();
     });
   }
@@ -209,9 +191,8 @@ class lerobot_table_reader {
     const auto some = in_file(where, [&] { return std::move(source) | column_list{std::move(columns)}; });
     mark_.add(some.fingerprint());
     std::uint64_t row = 0;
-    each_value(as_plan(some), {}, [&](const auto& values) {
-      f([&](std::size_t i) { return values.member(i).cell(); }, row++);
-    });
+    each_value(as_plan(some), {},
+               [&](const auto& values) { f([&](std::size_t i) { return values.member(i).cell(); }, row++); });
   }
   [[nodiscard]] static std::uint64_t whole(const arrow_cell& cell) {
     if (cell.is_null()) throw error(errc::format, "a number of the table is null");
@@ -229,15 +210,16 @@ class lerobot_table_reader {
     const std::string path = made_.folder + "/meta/tasks.parquet";
     auto source = parquet(std::vector<std::string>{path});
     const auto fields = source.fields();
-    const bool named = std::ranges::any_of(fields, [](const source_field& one) { return one.name == "task"; });
+    const bool named =
+        std::ranges::any_of(fields, [](const source_field& one) { return one.name == "task"; });
     // LeRobot takes the task by its row, whatever its number.
     each(std::move(source), path, {named ? "task" : "__index_level_0__"},
          [&](const auto& cells, std::uint64_t) { made_.tasks.emplace_back(text_of(cells(0).bytes())); });
   }
   void read_episodes() {
     const std::string path = made_.folder + "/meta/episodes";
-    std::vector<std::string> columns{"episode_index",      "length",           "dataset_from_index",
-                                     "dataset_to_index",   "data/chunk_index", "data/file_index"};
+    std::vector<std::string> columns{"episode_index",    "length",           "dataset_from_index",
+                                     "dataset_to_index", "data/chunk_index", "data/file_index"};
     for (const std::string_view camera : cameras_)
       for (const std::string_view of : {"chunk_index", "file_index", "from_timestamp"})
         columns.push_back(text({"videos/", camera, "/", of}));
@@ -246,7 +228,8 @@ class lerobot_table_reader {
     each(parquet(path), path, std::move(columns), [&](const auto& cells, std::uint64_t row) {
       episode one{whole(cells(0)), whole(cells(2)), whole(cells(3)), {whole(cells(4)), whole(cells(5))}, {}};
       if (one.number != row)
-        throw error(errc::format, {"row ", row, " is of episode ", one.number, ", and should be of episode ", row});
+        throw error(errc::format,
+                    {"row ", row, " is of episode ", one.number, ", and should be of episode ", row});
       if (one.from >= one.to || one.to - one.from != whole(cells(1)))
         throw error(errc::format, {"episode ", row, " has the rows ", one.from, " to ", one.to,
                                    ", and says that it has ", whole(cells(1))});
@@ -256,7 +239,8 @@ class lerobot_table_reader {
       all.push_back(std::move(one));
     });
     if (frames != frames_)
-      throw error(errc::format, {"the episodes have ", frames, " frames together, and meta/info.json says ", frames_})
+      throw error(errc::format,
+                  {"the episodes have ", frames, " frames together, and meta/info.json says ", frames_})
           .in_file(path);
     choose(std::move(all));
   }
@@ -323,8 +307,8 @@ class lerobot_table_reader {
                                         ", and by meta/episodes of episode ", made_.numbers[at]});
            const std::uint64_t task = whole(cells(2));
            if (task >= made_.tasks.size())
-             throw error(errc::format, {"the row is of task ", task, ", and meta/tasks.parquet has ",
-                                        made_.tasks.size()});
+             throw error(errc::format,
+                         {"the row is of task ", task, ", and meta/tasks.parquet has ", made_.tasks.size()});
            made_.times.push_back(static_cast<float>(real(cells(1))));
            made_.task.push_back(static_cast<std::uint32_t>(task));
          });
