@@ -9,7 +9,8 @@
 
 Needs lerobot 0.4; a check without it is skipped with status 77.
 
-Frames carry the number of their row in black and coloured squares, so that no other frame passes for one. A line of
+Frames are black and coloured squares of the number of their row, so that no other frame passes for one: times a number that
+makes those of neighbours differ in seven squares or more, because encoders leave a square out here and there. A line of
 samples.txt is a key and its values; of frames, how many, height, width, the step of the pixels that are there in both
 directions, the CRC of all, and the pixels' values in hexadecimal digits."""
 
@@ -45,9 +46,9 @@ WANTED = {STATE: [-2, -1, 0], ACTION: [0, 1, 2, 3, 4], TOP: [-1, 0]}
 
 
 def picture(number, height, width, colour):
-    """16 squares, of which each is a bit of the number."""
+    """16 squares, of which each is a bit."""
     y, x = numpy.mgrid[0:height, 0:width]
-    bit = (number >> (y * 4 // height * 4 + x * 4 // width)) & 1
+    bit = (number * 62259 >> (y * 4 // height * 4 + x * 4 // width)) & 1
     return numpy.where(bit[..., None] == 1, numpy.array(colour), numpy.array((16, 24, 20))).astype(numpy.uint8)
 
 

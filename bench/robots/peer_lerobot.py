@@ -4,11 +4,13 @@
 
     peer_lerobot.py make FOLDER EPISODES STEPS   writes a data set: two cameras of 480 x 640 at 30 frames a second, encoded as
                                                  lerobot does unless told otherwise, a state and an action of 6 numbers
-    peer_lerobot.py rate FOLDER SECONDS          prints how many samples a second its loader delivers: PyTorch's DataLoader as
-                                                 lerobot's training has it, with two workers, batches of 8, shuffled; a sample
+    peer_lerobot.py rate FOLDER SECONDS          prints how many samples its loader delivers in a second, and in a second of
+                                                 processor time of all its processes: PyTorch's DataLoader as lerobot's training
+                                                 has it, with two workers, batches of 8, shuffled; a sample
                                                  is an action chunk of 16, the state, and a frame of each camera, resized to
                                                  224 x 224 by torchvision"""
 
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -49,22 +51,29 @@ def make(folder, episodes, steps):
     made.finalize()
 
 
+def processor_seconds():
+    """Of this process and its workers."""
+    ticks = 0
+    for process in ("self", *(worker.pid for worker in multiprocessing.active_children())):
+        with open(f"/proc/{process}/stat") as stat:
+            ticks += sum(int(field) for field in stat.read().rsplit(")", 1)[1].split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def rate(folder, seconds):
     wanted = {"action": [i / FPS for i in range(16)], "observation.state": [0.0]}
     data = LeRobotDataset("penstock/bench", root=folder, delta_timestamps=wanted, image_transforms=v2.Resize((224, 224)))
     loader = torch.utils.data.DataLoader(data, num_workers=2, batch_size=8, shuffle=True, prefetch_factor=2)
-    done, begin = -1, 0.0
-    while done < 0 or time.perf_counter() - begin < seconds:
-        for number, batch in enumerate(loader):
-            if done < 0 and number >= 8:  # the workers have opened their files
-                done, begin = 0, time.perf_counter()
-                continue
-            if done >= 0:
-                done += len(batch["index"])
-                if time.perf_counter() - begin >= seconds:
-                    break
-    print(done / (time.perf_counter() - begin), flush=True)
-    os._exit(0)  # workers that still decode are not waited for
+    batches = (batch for _ in range(1000) for batch in loader)
+    for _ in range(8):  # until the workers have opened their files
+        next(batches)
+    done, begin, used = 0, time.perf_counter(), processor_seconds()
+    while (passed := time.perf_counter() - begin) < seconds:
+        done += len(next(batches)["index"])
+    print(done / passed, done / (processor_seconds() - used), flush=True)
+    for worker in multiprocessing.active_children():
+        worker.kill()
+    os._exit(0)
 
 
 if __name__ == "__main__":
