@@ -91,11 +91,8 @@ with tempfile.TemporaryDirectory() as place:
 
         sheet = run({"wav": wav(16000, tone(440, 16000, 16000)), "txt": b"hello\nworld"})
         check(len(sheet) == TOP + SIZE + 22 and len(sheet[0]) == 2 * (2 * SIZE + 4) + 8, "the sheet's size")
-        for column in columns(sheet, MEL, MEL_END)[5:-5]:
-            bright = [y for y, pixel in enumerate(column) if pixel == YELLOW or pixel[0] > 200]
-            check_row = bright and all(abs(y - row_of(440, 16000)) < 3 for y in bright)
-            if not check_row:
-                check(False, f"440 Hz is in its row, not {bright}")
+        rows = [max(range(MEL_END - MEL), key=lambda y: column[y][1]) for column in columns(sheet, MEL, MEL_END)]
+        check(max(abs(row - row_of(440, 16000)) for row in rows) <= 1.5, "440 Hz is in its row")
         wave = columns(sheet, WAVE, WAVE + SIZE // 4)
         check(all(pixel == (31, 97, 165) for column in wave[1:] for pixel in column), "a tone fills its waveform")
 
@@ -114,12 +111,13 @@ with tempfile.TemporaryDirectory() as place:
         sheet = run({"wav": wav(48000, [0.25])})
         check(columns(sheet, WAVE, WAVE + 1)[0][0] == (31, 97, 165), "one sample is shown")
         sheet = run({"wav": wav(8000, [0.0] * 2400000 + tone(1000, 8000, 2400000))})
-        level = [column[round(row_of(1000, 8000))] for column in columns(sheet, MEL, MEL_END)]
-        check(set(level[:WIDTH // 2 - 1]) == {DARK} and set(level[WIDTH // 2 + 1:]) == {YELLOW},
+        brightest = [max(column, key=sum) for column in columns(sheet, MEL, MEL_END)]
+        check(set(brightest[:WIDTH // 2 - 1]) == {DARK} and set(brightest[WIDTH // 2 + 1:]) == {YELLOW},
               "ten minutes, of which the second half is a tone")
         check("no samples" in run({"wav": wav(8000, [])}, expect=1), "an empty sound is an error")
         both = {"wav": wav(8000, [0.5] * 800), "npy": npy((8, 8, bytes(8 * 8 * 3)))}
-        check("images, sounds" in run(both, expect=1), "samples of two kinds are an error")
+        error = run(both, expect=1)
+        check("images" in error and "--show" in error, "samples of two kinds are an error")
         check(len(run(both, "--show", "sounds")[0]) == len(sheet[0]), "but for --show")
 
     if "films" in kinds and shutil.which("ffmpeg") is None:
@@ -139,4 +137,4 @@ with tempfile.TemporaryDirectory() as place:
             check({p for row in sheet[TOP:TOP + SIZE] for p in row[x:x + SIZE]} == {colour}, f"frame {i} of the strip")
         check("cannot be shown" in run({"mkv": film.read_bytes()}, "--show", "songs", expect=1), "no such kind")
         check("--frames" in run({"mkv": film.read_bytes()}, "--frames", 0, expect=1), "no frames are refused")
-        check("mkv" in run({"mkv": film.read_bytes()[:900]}, expect=1), "a film that is cut is an error")
+        check("truncated" in run({"mkv": film.read_bytes()[:-100]}, expect=1), "a film that is cut is an error")

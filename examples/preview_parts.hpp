@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What `preview` is made of: a source file for each kind of samples, of which those are built whose components
-// there are.
+// What `preview` is made of: a source file for each kind of samples, of which those are built whose
+// components there are.
 
 #include "contact_sheet.hpp"
 
@@ -43,8 +43,8 @@ struct add_preview_kind {
   explicit add_preview_kind(const preview_kind& kind) { preview_kinds().push_back(kind); }
 };
 
-/// The pairs of pictures of a contact sheet: each sample as it is and, right of it, augmented, with its caption
-/// below them.
+/// The pairs of pictures of a contact sheet: each sample as it is and, right of it, augmented, with its
+/// caption below them.
 class preview_pairs {
  public:
   /// Throws `std::runtime_error` if they need too much memory.

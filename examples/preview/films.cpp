@@ -50,7 +50,7 @@ void show(preview_request request) {
   pairs.save(originals, augmented,
              [&](contact_sheet& paper, std::uint32_t x, std::uint32_t y, const auto& batch, std::uint32_t i) {
                const auto clip = ps::get<"mp4">(batch)[i];
-               paper.fill(x, y, {request.frames * distance - 2, size}, {0, 0, 0});
+               paper.fill(x, y, {request.frames * distance - 2, size}, {128, 128, 128});
                for (std::uint32_t frame = 0; frame < request.frames; ++frame)
                  paper.put(x + frame * distance, y, clip[frame]);
              });

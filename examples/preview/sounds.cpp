@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Sounds as waveforms with their mel features below: the whole sound, and the piece of this epoch, with masks.
+// Sounds as waveforms with their mel features below: the whole sound, and the piece of this epoch, with
+// masks.
 
 #include "../preview_parts.hpp"
 #include "../sound_picture.hpp"
