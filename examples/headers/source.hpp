@@ -8,7 +8,9 @@
 #include "support/litdata_files.hpp"
 #include "support/zip_writer.hpp"
 
+#include <penstock/audio/channels.hpp>
 #include <penstock/codec/arrow_value.hpp>
+#include <penstock/codec/audio.hpp>
 #include <penstock/codec/ffcv_image.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/json_field.hpp>
@@ -110,6 +112,10 @@ const bool has_files = [] {
     fs::copy_file(name, name + ".zst");
   }
   for (const auto& name : penstock::expand_braces("captions-{00..15}.txt")) write_file(name, "a dog\n");
+  write_file(
+      "train.jsonl",
+      "{\"audio_filepath\": \"1.flac\", \"duration\": 2.5, \"text\": \"a dog\", \"speaker\": \"ann\"}\n");
+  write_file("data/train/wav.scp", "1 sounds/1.flac\n");
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
 
   for (const char* name : {"pairs-0.bin", "pairs-1.bin"}) write_file(name, "12345678ein Text");

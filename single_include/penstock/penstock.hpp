@@ -4359,6 +4359,85 @@ class features_operation {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/sound_segment.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A part of a sound, as manifests of speech name it.
+struct sound_segment {
+  double offset = 0;          ///< in seconds
+  double duration = 0;        ///< in seconds; 0: up to the end of the sound
+  std::int32_t channel = -1;  ///< counted from 0; -1: all of them
+  /// How many seconds the segment may reach beyond the end of the sound, where it is then cut.
+  double max_overshoot = 0;
+};
+
+/// Bytes of a sound of which a segment is meant. `decode<audio>` makes a sound of the segment alone.
+template <class B>
+concept bytes_of_segment = requires(const B& bytes) {
+  { bytes.segment() } -> std::same_as<sound_segment>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/segment.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A segment of a lazy sound: what `decode<audio>` makes of an utterance. Reads its frames and no others.
+///
+/// The offset and the duration are rounded to frames, so that segments of one duration have one length.
+/// Throws `errc::shape` for a segment that begins at the end of the sound or behind it, or reaches further
+/// beyond it than it may, and for a channel that the sound does not have. A sound of one channel is taken for
+/// whatever channel is asked for.
+template <lazy_sound S>
+class segment_of_sound : public sound_over<segment_of_sound<S>, S> {
+ public:
+  segment_of_sound(S sound, const sound_segment& wanted, sound_scratch& scratch)
+      : segment_of_sound::sound_over(std::move(sound), scratch) {
+    const sound_form form = this->sound_.form();
+    part_.first = detail::frames_in(wanted.offset, form.rate);
+    if (part_.first >= form.frames) [[unlikely]]
+      throw error(errc::shape, {"the segment begins at ", detail::number_text(wanted.offset),
+                                " s, and the sound ends at ", detail::time_text(form.frames, form.rate)});
+    const std::uint64_t there = form.frames - part_.first;
+    part_.frames = wanted.duration > 0
+                       ? std::max<std::uint64_t>(detail::frames_in(wanted.duration, form.rate), 1)
+                       : there;
+    if (part_.frames > there) {
+      if (part_.frames - there > detail::frames_in(wanted.max_overshoot, form.rate)) [[unlikely]]
+        throw error(errc::shape,
+                    {"the segment ends at ", detail::number_text(wanted.offset + wanted.duration),
+                     " s, and the sound at ", detail::time_text(form.frames, form.rate),
+                     "; correct the manifest, or allow it with .max_overshoot"});
+      part_.frames = there;
+    }
+    if (wanted.channel < 0 || form.channels == 1) return;
+    channel_ = static_cast<std::uint32_t>(wanted.channel);
+    if (channel_ >= form.channels) [[unlikely]]
+      throw error(errc::shape, {"the segment is of channel ", channel_, ", and the sound has ", form.channels,
+                                ", which are counted from 0"});
+  }
+
+  [[nodiscard]] sound_form form() const {
+    const sound_form inner = this->sound_.form();
+    return {part_.frames, inner.rate, channel_ == all ? inner.channels : 1};
+  }
+  void draw(const sound_part& part, const sound_place& place) const {
+    const sound_part within{part_.first + part.first, part.frames};
+    if (channel_ == all) return this->sound_.draw(within, place);
+    one_channel<S>(this->sound_, channel_, *this->scratch_).draw(within, place);
+  }
+
+ private:
+  static constexpr std::uint32_t all = std::numeric_limits<std::uint32_t>::max();
+
+  sound_part part_;
+  std::uint32_t channel_ = all;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/audio/spec_augment.hpp
 
 namespace penstock::inline v0_1 {
@@ -48281,6 +48360,9 @@ struct bucket_options {
   /// asked once for each step, when the step gets its first sample, with the number of steps that are full by
   /// then. Their random order moves a step by less than `window` from there.
   schedule max_tokens = 0;
+  /// The same where lengths are durations in milliseconds, as those of `audio_manifest` are; write one of
+  /// both.
+  std::chrono::milliseconds max_duration{0};
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
   /// With q other than 0, a sample of n tokens counts as n + n * n / q, because attention costs more for long
@@ -73997,7 +74079,8 @@ struct bucket_by_without_numbers : about_expression {
 ///
 /// Every batch is of one bucket, and all ranks have the same bucket in each step, so that none waits for one
 /// with longer samples. A rank's batch has at most `max_samples` samples, and at most `max_tokens` tokens
-/// with padding: the number of samples times the longest of the step, whatever the collate policy. A step has
+/// with padding: the number of samples times the longest of the step, whatever the collate policy
+/// (`max_duration`, where lengths are durations in milliseconds: `{.max_duration = 600s}`). A step has
 /// as many samples of its bucket as fit, in the order of the epoch; they are divided among the ranks evenly,
 /// with one more on the first ranks.
 ///
@@ -74070,9 +74153,20 @@ template <class Sizes, class Buckets>
 concept sized_by = (sample_values<Sizes> || std::invocable<const Sizes&, std::uint64_t>)&&  //
     bucketing<Buckets, decltype(size_from(std::declval<const Sizes&>()))>;
 
+/// `max_duration` as a number of tokens.
+[[nodiscard]] inline std::uint64_t tokens_in_duration(const bucket_options& limits) {
+  if (limits.max_duration.count() < 0 || limits.max_tokens.changes() || limits.max_tokens.fixed() != 0)
+    throw error(errc::argument, limits.max_duration.count() < 0
+                                    ? "the max_duration of bucket_by is negative"
+                                    : "bucket_by has max_tokens and max_duration; write one of both")
+        .in_stage("bucket_by");
+  return static_cast<std::uint64_t>(limits.max_duration.count());
+}
+
 template <bool Global, class Keys, class... Options>
-[[nodiscard]] auto build_bucket_by(Keys keys, const bucket_options& limits, Options... options) {
+[[nodiscard]] auto build_bucket_by(Keys keys, bucket_options limits, Options... options) {
   check_batch_options<Options...>();
+  if (limits.max_duration.count() != 0) limits.max_tokens = tokens_in_duration(limits);
   return build_batch(batch_by_builder<bucket_by_stage, bucket_rule<Keys, Global>>{{std::move(keys), limits}},
                      options...);
 }
@@ -87646,6 +87740,302 @@ class csv_row_ends {
   csv_marks marks_;
   place at_ = place::begin;
 };
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/text/utterances.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Texts one behind the other.
+class text_list {
+ public:
+  void add(std::string_view one) {
+    all_ += one;
+    ends_.push_back(all_.size());
+  }
+  [[nodiscard]] bool empty() const noexcept { return ends_.size() == 1; }
+  [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept {
+    return std::string_view(all_).substr(to_size(ends_[i]), to_size(ends_[i + 1] - ends_[i]));
+  }
+
+ private:
+  std::string all_;
+  std::vector<std::uint64_t> ends_{0};
+};
+
+/// What a manifest says of a segment of a sound.
+struct utterance {
+  double offset = 0;          // in seconds
+  double duration = 0;        // in seconds; 0: up to the end, which is not known
+  std::uint32_t file = 0;     // of those of the list
+  std::uint32_t table = 0;    // the manifest
+  std::uint32_t line = 0;     // of the manifest, counted from 1
+  std::int32_t channel = -1;  // see `sound_segment`
+};
+
+/// The utterances of a dataset, as part of a plan.
+struct utterance_list {
+  std::string name;  // of the dataset
+  std::vector<std::string> files, tables;
+  std::vector<utterance> all;
+  std::vector<file_stretch> stretches;  // where sounds lie in their files; empty: they are whole files
+  text_list keys;                       // empty: "manifest:line"
+  text_list texts;
+  std::vector<text_list> others;  // the fields that were asked for
+  double max_overshoot = 0;
+  double seconds = 0;  // of all that are known
+  std::uint64_t fingerprint = 0;
+  shared<const std::vector<std::uint64_t>> starts = nullptr;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return all.size(); }
+  /// Sums up, when all are there. Throws `errc::argument` if there are none.
+  void close(std::string_view source);
+  [[nodiscard]] std::string key(std::size_t i) const;
+  [[nodiscard]] std::string describe(std::string_view source) const;
+  /// Throws `errc::argument` if there is no such sample.
+  [[nodiscard]] std::size_t checked(std::uint64_t index) const;
+  /// In milliseconds, rounded up. Throws `errc::missing` if it is not known.
+  [[nodiscard]] std::uint64_t milliseconds(std::size_t i) const;
+};
+
+/// A worker's files of sounds. A file stays mapped until the worker needs its place for another one, so that
+/// neither the number of files is bounded nor a long recording read anew for each of its segments.
+class mapped_sounds {
+ public:
+  /// The bytes of a file, until the next sample.
+  [[nodiscard]] bytes_view show(const std::string& path, std::uint32_t number);
+  void begin() noexcept { shown_ = nullptr; }
+  /// Throws `errc::io` if the file that was shown has shrunk.
+  void confirm() const {
+    if (shown_ != nullptr) shown_->kept->check_lost(*path_);
+  }
+
+ private:
+  static constexpr std::uint32_t places = 16;
+  struct place {
+    std::optional<files::mapping> kept;
+    std::uint32_t number = 0;
+  };
+
+  fixed_array<place> places_{places};
+  const place* shown_ = nullptr;
+  const std::string* path_ = nullptr;
+};
+
+/// The file of an utterance, not opened yet, with the segment of it that is meant. Valid during the call that
+/// delivers its sample.
+class utterance_blob {
+ public:
+  using unfinished = void;
+
+  utterance_blob(const utterance_list& list, std::size_t i, mapped_sounds& sounds) noexcept
+      : list_(&list), sounds_(&sounds), i_(i) {}
+
+  [[nodiscard]] std::uint64_t size() const { return finish().size(); }
+  void read_into(mutable_bytes into) const;
+  [[nodiscard]] bytes_view finish() const;
+  [[nodiscard]] sound_segment segment() const noexcept {
+    const utterance& one = list_->all[i_];
+    return {one.offset, one.duration, one.channel, list_->max_overshoot};
+  }
+
+ private:
+  const utterance_list* list_;
+  mapped_sounds* sounds_;
+  std::size_t i_;
+};
+
+/// Asks the system to read an utterance ahead.
+void read_utterance_ahead(const utterance_list& list, std::uint64_t index) noexcept;
+
+}  // namespace detail
+
+/// How long the utterances of a manifest are, in milliseconds, rounded up: lengths for `bucket_by`,
+/// `batch_by`, `pack` and `subset`, which read no sound. Made by `durations()` of the source. Copies share
+/// the manifest; thread-safe.
+class utterance_durations {
+ public:
+  using value_type = std::uint64_t;
+
+  explicit utterance_durations(shared<const detail::utterance_list> list) noexcept : list_(std::move(list)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return list_->size(); }
+  /// Throws `errc::missing` for a duration that the manifest does not say.
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const {
+    return list_->milliseconds(detail::to_size(i));
+  }
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return list_->fingerprint; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return list_->fingerprint; }
+  [[nodiscard]] std::string describe() const { return detail::text({"durations of ", list_->name}); }
+
+ private:
+  shared<const detail::utterance_list> list_;
+};
+
+/// The source that `audio_manifest` and `lhotse_shar` make: see these. `Names` are the fields beside "audio",
+/// "offset", "duration" and "text".
+template <class Kind, class... Names>
+class utterance_source : public opens_as_plan<utterance_source<Kind, Names...>> {
+ public:
+  using penstock_part = source_tag;
+  using element =
+      record<field<"audio", detail::utterance_blob>, field<"offset", double>, field<"duration", double>,
+             field<"text", std::string_view>, basic_field<Names, std::string_view>...>;
+  static constexpr std::string_view source_name = Kind::source_name;
+
+  class reader {
+   public:
+    using worker = detail::mapped_sounds;
+
+    explicit reader(shared<const detail::utterance_list> list) noexcept : list_(std::move(list)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const std::size_t i = list_->checked(p.index);
+      w.begin();
+      try {
+        deliver(i, w, sink, std::index_sequence_for<Names...>{});
+        w.confirm();
+      } catch (error& e) {
+        w.confirm();
+        e.in_file(url(i)).for_key(list_->key(i));
+        throw;
+      }
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return list_->key(list_->checked(index)); }
+    /// The path of the file that the sound is in.
+    [[nodiscard]] const std::string& url(std::uint64_t index) const {
+      return list_->files[list_->all[list_->checked(index)].file];
+    }
+    void will_need(std::uint64_t index) const noexcept { detail::read_utterance_ahead(*list_, index); }
+
+   private:
+    template <class Sink, std::size_t... Is>
+    void deliver(std::size_t i, worker& w, Sink& sink, std::index_sequence<Is...>) const {
+      const detail::utterance& one = list_->all[i];
+      sink(element(detail::utterance_blob(*list_, i, w), double{one.offset}, double{one.duration},
+                   list_->texts[i], list_->others[Is][i]...));
+    }
+
+    shared<const detail::utterance_list> list_;
+  };
+
+  explicit utterance_source(detail::utterance_list&& list)
+      : list_(new const detail::utterance_list(std::move(list))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return list_->size(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return list_->starts; }
+  /// Lengths for `bucket_by`, `batch_by`, `pack` and `subset`.
+  [[nodiscard]] utterance_durations durations() const noexcept { return utterance_durations(list_); }
+  /// Of all utterances whose durations are known.
+  [[nodiscard]] double seconds() const noexcept { return list_->seconds; }
+  /// Covers what the manifests say, but not the sounds, nor where the manifests lie.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return list_->fingerprint; }
+  [[nodiscard]] std::string describe() const { return list_->describe(source_name); }
+  [[nodiscard]] reader connect() const noexcept { return reader(list_); }
+
+ private:
+  shared<const detail::utterance_list> list_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/text/utterances.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void utterance_list::close(std::string_view source) {
+  if (all.empty())
+    throw error(errc::argument, {"there are no utterances in ", name, "; ", source, " needs at least one"});
+  penstock::fingerprint mark;
+  mark.add(source, all.size(), std::bit_cast<std::uint64_t>(max_overshoot), fingerprint);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const utterance& one = all[i];
+    seconds += one.duration;
+    mark.add(std::bit_cast<std::uint64_t>(one.offset), std::bit_cast<std::uint64_t>(one.duration), one.file,
+             one.channel, texts[i]);
+    if (!keys.empty()) mark.add(keys[i]);
+    if (!stretches.empty()) mark.add(stretches[i].begin, stretches[i].size);
+    for (const text_list& other : others) mark.add(other[i]);
+  }
+  fingerprint = mark.value();
+}
+
+PENSTOCK_INLINE std::string utterance_list::key(std::size_t i) const {
+  if (!keys.empty()) return std::string(keys[i]);
+  return text({tables[all[i].table], ":", all[i].line});
+}
+
+PENSTOCK_INLINE std::string utterance_list::describe(std::string_view source) const {
+  return text({source, "(", name, "): ", size(), " utterances of ", number_text(std::round(seconds)),
+               " s in ", files.size(), " files"});
+}
+
+PENSTOCK_INLINE std::size_t utterance_list::checked(std::uint64_t index) const {
+  if (index >= size())
+    throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", size()});
+  return to_size(index);
+}
+
+PENSTOCK_INLINE std::uint64_t utterance_list::milliseconds(std::size_t i) const {
+  const double known = all[i].duration;
+  if (known == 0)
+    throw error(errc::missing,
+                "it is not known how long this utterance is; write utt2dur, with "
+                "utils/data/get_utt2dur.sh for one, or derive lengths from the sounds")
+        .in_file(tables[all[i].table])
+        .for_key(key(i));
+  // a whole number of milliseconds stays what it is, although its double may be a little larger
+  return static_cast<std::uint64_t>(std::ceil(known * 1000 - 1e-6));
+}
+
+PENSTOCK_INLINE bytes_view mapped_sounds::show(const std::string& path, std::uint32_t number) {
+  place& one = places_[number % places];
+  if (!one.kept || one.number != number) {
+    one.kept.reset();
+    const files::descriptor opened(files::open_quietly(path));
+    if (opened.get() < 0) throw files::failure("open the sound", path, errno);
+    one.kept.emplace(opened.get(), files::version_of(opened.get(), path), path, true);
+    one.number = number;
+  }
+  shown_ = &one;
+  path_ = &path;
+  one.kept->check_lost(path);
+  return {one.kept->data(), to_size(one.kept->size())};
+}
+
+PENSTOCK_INLINE bytes_view utterance_blob::finish() const {
+  const std::uint32_t number = list_->all[i_].file;
+  const std::string& path = list_->files[number];
+  const bytes_view whole = sounds_->show(path, number);
+  if (list_->stretches.empty()) return whole;
+  const file_stretch& at = list_->stretches[i_];
+  files::check_range(at.begin, at.size, whole.size(), path);
+  return whole.subspan(to_size(at.begin), to_size(at.size));
+}
+
+PENSTOCK_INLINE void utterance_blob::read_into(mutable_bytes into) const {
+  const bytes_view bytes = finish();
+  if (into.size() != bytes.size())
+    throw error(errc::argument,
+                {"a sound of ", bytes.size(), " bytes cannot be read into a buffer of size ", into.size()});
+  if (!into.empty()) std::memcpy(into.data(), bytes.data(), into.size());
+}
+
+PENSTOCK_INLINE void read_utterance_ahead(const utterance_list& list, std::uint64_t index) noexcept {
+  if (index >= list.size()) return;
+  const auto i = to_size(index);
+  if (list.stretches.empty() && list.all[i].offset != 0) return;  // where it is, is not known
+  const files::descriptor opened(files::open_quietly(list.files[list.all[i].file]));
+  if (opened.get() < 0) return;  // the read itself will report the error
+  constexpr std::int64_t at_most = 1 << 20;
+  const file_stretch at = list.stretches.empty() ? file_stretch{0, at_most} : list.stretches[i];
+  ::posix_fadvise(opened.get(), static_cast<off_t>(at.begin), static_cast<off_t>(at.size),
+                  POSIX_FADV_WILLNEED);
+}
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -7,6 +7,7 @@
 
 #include <penstock/audio/audio_limits.hpp>
 #include <penstock/audio/operation.hpp>
+#include <penstock/audio/segment.hpp>
 #include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/lazy_codec.hpp>
@@ -96,7 +97,8 @@ void read_plain(const sound_job& what, const sound_part& part, const sound_place
 /// The per-worker memory of `audio`: the file that libsndfile has open, which it closes with the next one.
 class audio_scratch : public detail::damage_count {
  public:
-  sound_scratch sound;  ///< room for samples
+  sound_scratch sound;    ///< room for samples
+  sound_scratch segment;  ///< for a segment of the sound
 
   /// Opens a file, and returns its form, or closes what was open and throws.
   [[nodiscard]] sound_form open(detail::sound_job& what) {
@@ -259,7 +261,8 @@ class stored_sound : public sound_expression<stored_sound> {
 /// Sounds of WAV (also RF64), FLAC, Ogg with Vorbis or Opus, MP3, AIFF, AU, CAF and NIST SPHERE files,
 /// decoded with libsndfile. The first bytes say which it is, not the name.
 ///
-/// In: any byte element. Out: a `lazy_sound`, of shape (channels, frames), whose samples are `float`s from -1
+/// In: any byte element; of an utterance, as `audio_manifest` gives them, the sound is the segment that is
+/// meant. Out: a `lazy_sound`, of shape (channels, frames), whose samples are `float`s from -1
 /// to 1: integers of n bits divided by 2^(n-1). Only the header is read, until it is known where the samples
 /// go and which of them are needed; then those are decoded straight to their place, those of several channels
 /// through a block that stays in the cache. Any part equals that of the
@@ -294,8 +297,12 @@ struct audio {
   }
 
   template <byte_element Bytes>
-  [[nodiscard]] stored_sound decode(const Bytes& in, scratch& s) const {
-    return {s, begin(as_bytes(in), s)};
+  [[nodiscard]] auto decode(const Bytes& in, scratch& s) const {
+    const stored_sound whole(s, begin(as_bytes(in), s));
+    if constexpr (bytes_of_segment<Bytes>)
+      return segment_of_sound<stored_sound>(whole, in.segment(), s.segment);
+    else
+      return whole;
   }
 
  private:
