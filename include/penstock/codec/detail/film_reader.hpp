@@ -300,9 +300,8 @@ class film_reader {
     // The demuxer allocates for what a header claims, before frames are counted.
     constexpr std::uint64_t always = 1u << 20;
     if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
-      throw error(errc::limit,
-                  {"the ", codec, " file has a few bytes that stand for ", extent.claimed,
-                   " frames and more; to allow it, set .limits = {.frames = ...} of the codec"});
+      throw error(errc::limit, {"the ", codec, " file has a few bytes that stand for ", extent.claimed,
+                                " frames and more; to allow it, set .limits = {.frames = ...} of the codec"});
     std::optional<film_identity> identity;
     if (keep != 0 && !damaged_) identity = film_identity_of(file, container);
     if (identity && find_kept(*identity, limits, orient)) return;
