@@ -17,6 +17,7 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_lz4.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/image/values.hpp>
 #include <penstock/source/energon.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/mds_writer.hpp>

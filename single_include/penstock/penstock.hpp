@@ -69649,6 +69649,138 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/lerobot_statistics.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a LeRobot data set says of a feature: a number for each element of a vector, or for each channel of a
+/// camera, whose values are from 0 to 1. Those of a camera are `channel_statistics`, for `normalize`; those
+/// of a vector are for `mean_std` and `min_max`.
+///
+///     const lerobot_statistics camera{.mean = {0.4, 0.5, 0.6}, .std = {0.2, 0.2, 0.3}};
+///     const auto operation = normalize<3>(camera);
+struct lerobot_statistics {
+  std::vector<double> mean = {}, std = {}, min = {}, max = {};
+
+  /// Throws `errc::argument` for another number of channels.
+  template <class Channels>
+    requires requires(Channels all) { all.mean[0] = all.std[0] = 0.0; }
+  operator Channels()
+      const {  // NOLINT(google-explicit-constructor): so that it is an argument of `normalize`
+    Channels all;
+    if (mean.size() != all.mean.size() || std.size() != all.std.size())
+      throw error(errc::argument, {"the statistics are of ", mean.size(), " channels, and ", all.mean.size(),
+                                   " are asked for"});
+    std::copy(mean.begin(), mean.end(), all.mean.begin());
+    std::copy(std.begin(), std.end(), all.std.begin());
+    return all;
+  }
+};
+
+/// An array of `float` whose elements are scaled when it is written. `Scaling`: what `mean_std` makes.
+template <class Array, class Scaling>
+class scaled_array {
+ public:
+  using unfinished = void;
+  using value_type = float;
+
+  scaled_array(const Array& array, const Scaling& scaling, buffer& scratch)
+      : array_(array), scaling_(&scaling), scratch_(&scratch) {
+    if (const extents all = array.shape(); all.elements() % scaling.size() != 0)
+      throw error(errc::shape, {scaling.describe(), ": the statistics are of ", scaling.size(),
+                                " elements, and the array is of shape ", to_string(all)});
+  }
+
+  [[nodiscard]] extents shape() const { return array_.shape(); }
+  void write_to(float* to) const {
+    const extents all = shape();
+    write_array(array_, destination<float>(to, all));
+    scaling_->apply(to, detail::to_size(all.elements()));
+  }
+  [[nodiscard]] tensor_view<const float> finish() const {
+    const extents all = shape();
+    scratch_->resize_for_overwrite(detail::to_size(all.elements()) * sizeof(float));
+    auto* const values = reinterpret_cast<float*>(scratch_->data());
+    write_to(values);
+    return {values, all};
+  }
+
+ private:
+  Array array_;
+  const Scaling* scaling_;
+  buffer* scratch_;
+};
+
+/// What `mean_std` and `min_max` make: a function for `map`.
+class statistics_scaling {
+ public:
+  using accepts_call = void;
+  struct scratch {
+    buffer values;
+  };
+
+  /// times * (value - minus[i]) / by[i] + plus, in this order, with one number for each element.
+  statistics_scaling(std::string_view name, float times, const std::vector<double>& minus,
+                     const std::vector<double>& by, float plus)
+      : name_(name), times_(times), plus_(plus) {
+    if (minus.empty() || minus.size() != by.size())
+      throw error(errc::argument, {name, ": the statistics have ", minus.size(), " and ", by.size(),
+                                   " numbers, where one for each element is needed"});
+    for (std::size_t i = 0; i < minus.size(); ++i)
+      each_.push_back({static_cast<float>(minus[i]), static_cast<float>(by[i])});
+  }
+
+  template <array_expression Array>
+    requires std::same_as<typename std::remove_cvref_t<Array>::value_type, float>
+  [[nodiscard]] auto operator()(const Array& array, const call<scratch>& c) const {
+    return scaled_array<Array, statistics_scaling>(array, *this, c.scratch.values);
+  }
+  [[nodiscard]] std::string describe() const { return std::string(name_); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return each_.size(); }
+  void apply(float* values, std::size_t count) const noexcept {
+    for (float* const end = values + count; values != end; values += each_.size())
+      for (std::size_t i = 0; i < each_.size(); ++i)
+        values[i] = times_ * (values[i] - each_[i].minus) / each_[i].by + plus_;
+  }
+
+ private:
+  struct one {
+    float minus, by;
+  };
+  std::vector<one> each_;
+  std::string_view name_;
+  float times_, plus_;
+};
+
+/// (value - mean) / (std + 1e-8) for each element of a vector: LeRobot's `NormalizationMode.MEAN_STD`.
+///
+/// In: an array of `float` of any shape, whose last dimensions are those of the statistics, as a window of
+/// rows has them. Out: an array of the same shape, which is scaled where it stands in the batch. Pointwise.
+/// Cost: one pass over the values. Throws `errc::argument` for statistics without mean or deviation,
+/// `errc::shape`, for a sample, if they do not fit the array.
+///
+///     const auto operation = mean_std({.mean = {0.0, 0.5}, .std = {1.0, 2.0}});
+[[nodiscard]] inline statistics_scaling mean_std(const lerobot_statistics& of) {
+  std::vector<double> by;
+  for (const double one : of.std) by.push_back(static_cast<float>(one) + 1e-8f);
+  return {"mean_std", 1, of.mean, by, 0};
+}
+/// 2 (value - min) / (max - min) - 1 for each element, from -1 to 1: LeRobot's `NormalizationMode.MIN_MAX`;
+/// what is always the same becomes -1. Otherwise as `mean_std`.
+///
+///     const auto operation = min_max({.min = {-1.0, 0.0}, .max = {1.0, 10.0}});
+[[nodiscard]] inline statistics_scaling min_max(const lerobot_statistics& of) {
+  std::vector<double> by;
+  for (std::size_t i = 0; i < std::min(of.min.size(), of.max.size()); ++i) {
+    const float range = static_cast<float>(of.max[i]) - static_cast<float>(of.min[i]);
+    by.push_back(range == 0 ? 1e-8f : range);
+  }
+  return {"min_max", 2, of.min, by, -1};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/megatron_gpt_options.hpp
 
 namespace penstock::inline v0_1 {
@@ -83795,8 +83927,9 @@ concept lazy_film = requires(const std::remove_cvref_t<F>& film, double seconds,
 /// with the frame that is not decoded yet, so that it draws one rectangle for all frames. Frames are decoded
 /// when the clip is written to its place, straight into it.
 ///
-/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`.
-template <lazy_film Film, class Each>
+/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`. With `Alone`
+/// the clip is of one frame, and its shape is that of the frame: it has no first dimension.
+template <lazy_film Film, class Each, bool Alone = false>
 class film_clip {
  public:
   using unfinished = void;
@@ -83815,9 +83948,19 @@ class film_clip {
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
-  [[nodiscard]] extents shape() const { return each_.shape().prepend(frames_.size()); }
+  [[nodiscard]] extents shape() const {
+    if constexpr (Alone)
+      return each_.shape();
+    else
+      return each_.shape().prepend(frames_.size());
+  }
   void write_to(const destination<value_type>& into) const {
-    film_.each_of(frames_, [&](std::size_t i) { each_.write_to(into[i]); });
+    film_.each_of(frames_, [&]([[maybe_unused]] std::size_t i) {
+      if constexpr (Alone)
+        each_.write_to(into);
+      else
+        each_.write_to(into[i]);
+    });
   }
   /// All values, without gaps; valid as long as the film, until its next use.
   [[nodiscard]] tensor_view<const value_type> finish() const {
@@ -83833,7 +83976,7 @@ class film_clip {
   template <class F, class Call>
   [[nodiscard]] auto with(const F& f, const Call& c) const {
     using made = std::remove_cvref_t<decltype(f(each_, c))>;
-    return film_clip<Film, made>(film_, frames_, f(each_, c));
+    return film_clip<Film, made, Alone>(film_, frames_, f(each_, c));
   }
 
  private:
@@ -84192,6 +84335,11 @@ class frame_index {
   [[nodiscard]] decode_range packets_for(std::uint32_t frame) const noexcept;
   /// Where to begin if decoding from packet `first` did not do: `groups` key frames earlier.
   [[nodiscard]] std::uint32_t earlier(std::uint32_t first, std::uint32_t groups) const noexcept;
+  /// The memory that it takes.
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return packets_.capacity() * sizeof(film_packet) +
+           (shown_.capacity() + ranks_.capacity() + keys_.capacity()) * sizeof(std::uint32_t);
+  }
   /// By how many frames, at most, the order of decoding is ahead of that of showing; at most 16.
   [[nodiscard]] unsigned reordered() const noexcept { return reordered_; }
 
@@ -84664,6 +84812,171 @@ struct film_extent {
   }
   return {file.size()};
 }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/film_identity.hpp
+
+/// By what a film is known again: by everything that its container says of its packets, which is all that an
+/// index is made of. Pictures and sounds themselves are not read.
+namespace penstock::inline v0_1::detail {
+
+struct film_identity {
+  std::uint64_t size = 0;  ///< of the file
+  std::uint64_t hash = 0;
+
+  friend constexpr bool operator==(const film_identity&, const film_identity&) = default;
+};
+
+class film_hash {
+ public:
+  explicit film_hash(bytes_view file) noexcept : file_(file) {}
+
+  void add(std::uint64_t value) noexcept { state_ = mix64(state_ ^ value); }
+  /// Bytes of the file, and where they are.
+  void add(std::uint64_t at, std::uint64_t count) noexcept {
+    add(at);
+    add(count);
+    const std::byte* from = file_.data() + at;
+    for (; count >= 8; count -= 8, from += 8) add(load_little<std::uint64_t>(from));
+    std::uint64_t rest = 0;
+    for (; count > 0; --count, ++from) rest = rest << 8 | std::to_integer<std::uint64_t>(*from);
+    add(rest);
+  }
+  [[nodiscard]] film_identity identity() const noexcept { return {file_.size(), state_}; }
+
+ private:
+  bytes_view file_;
+  std::uint64_t state_ = 0x66696c6d;
+};
+
+/// All boxes at the top level, but for those with the packets' bytes and those with none.
+[[nodiscard]] inline std::optional<film_identity> mp4_identity(bytes_view file) noexcept {
+  film_hash hash(file);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::uint64_t left = file.size() - at;
+    if (left < 8) return std::nullopt;
+    std::uint64_t size = big_endian(file, at, 4), header = 8;
+    if (size == 0) size = left;
+    if (size == 1) {
+      if (left < 16) return std::nullopt;
+      size = big_endian(file, at + 8, 8);
+      header = 16;
+    }
+    if (size < header || size > left) return std::nullopt;
+    const std::string_view type = text_of(file.subspan(to_size(at + 4), 4));
+    const bool passed = type == "mdat" || type == "free" || type == "skip" || type == "wide";
+    hash.add(at, passed ? header : size);
+    at += size;
+  }
+  return hash.identity();
+}
+
+/// All elements but attachments and voids; of those in clusters, the beginning: the head of a block, and some
+/// bytes of its packet; of laced blocks, whose heads are longer, everything.
+[[nodiscard]] inline std::optional<film_identity> matroska_identity(bytes_view file) noexcept {
+  constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675, group = 0xa0, simple_block = 0xa3,
+                          block = 0xa1, attachments = 0x1941a469, nothing = 0xec, beginning = 96;
+  film_hash hash(file);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::uint64_t element = at;
+    const auto length_at = [&](std::uint64_t place) {
+      return static_cast<unsigned>(std::countl_zero(std::to_integer<std::uint8_t>(file[to_size(place)]))) + 1;
+    };
+    const unsigned id_bytes = length_at(at);
+    if (id_bytes > 4 || file.size() - at <= id_bytes) return std::nullopt;
+    const std::uint64_t id = big_endian(file, at, id_bytes);
+    at += id_bytes;
+    const unsigned size_bytes = length_at(at);
+    if (size_bytes > 8 || file.size() - at < size_bytes) return std::nullopt;
+    const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
+    const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
+    at += size_bytes;
+    hash.add(element, at - element);
+    if (id == segment || id == cluster || id == group) continue;
+    if (size > file.size() - at) return std::nullopt;
+    std::uint64_t count = id_bytes == 4 ? size : std::min(size, beginning);
+    if (id == attachments || id == nothing) count = 0;
+    if ((id == simple_block || id == block) && size > 12) {
+      constexpr std::uint64_t lacing = 0x06;
+      if ((big_endian(file, at + length_at(at) + 2, 1) & lacing) != 0) count = size;
+    }
+    hash.add(at, count);
+    at += size;
+  }
+  return hash.identity();
+}
+
+/// Nothing for files whose parts do not fit together.
+[[nodiscard]] inline std::optional<film_identity> film_identity_of(bytes_view file,
+                                                                   film_container container) noexcept {
+  switch (container) {
+    case film_container::mp4:
+      return mp4_identity(file);
+    case film_container::matroska:
+      return matroska_identity(file);
+    case film_container::none:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/kept_indexes.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What the process has found out of films, for all of its threads: an `Index` for each film, which is made
+/// when the film is first met. `Index` has `bytes()`, the memory that it takes.
+template <class Index>
+class kept_indexes {
+ public:
+  [[nodiscard]] static kept_indexes& of_process() {
+    static kept_indexes all;
+    return all;
+  }
+
+  /// Null if it is not there.
+  [[nodiscard]] shared<const Index> find(const film_identity& film) {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(film.hash);
+    if (found == all_.end() || found->second.size != film.size) return {};
+    found->second.used = ++uses_;
+    return found->second.index;
+  }
+  /// Those that were used longest ago go, until the others take no more than `most` bytes.
+  void keep(const film_identity& film, const shared<const Index>& index, std::uint64_t most) {
+    if (index->bytes() > most) return;
+    const std::lock_guard lock(mutex_);
+    auto& place = all_[film.hash];
+    if (place.index) bytes_ -= place.index->bytes();
+    place = {index, film.size, ++uses_};
+    bytes_ += index->bytes();
+    while (bytes_ > most) {
+      const auto oldest = std::min_element(all_.begin(), all_.end(), [](const auto& a, const auto& b) {
+        return a.second.used < b.second.used;
+      });
+      bytes_ -= oldest->second.index->bytes();
+      all_.erase(oldest);
+    }
+  }
+  [[nodiscard]] std::uint64_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  struct kept {
+    shared<const Index> index;
+    std::uint64_t size = 0;  // of the film's file
+    std::uint64_t used = 0;  // the number of its last use
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, kept> all_;
+  std::uint64_t bytes_ = 0, uses_ = 0;
+};
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -213,6 +213,55 @@ TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][vid
   CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
 }
 
+TEST_CASE("a film that was met before is known again, and one that differs is not", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  auto& kept = ps::detail::kept_indexes<ps::detail::kept_film>::of_process();
+  const std::size_t one = 160 * 96 * 3;
+  std::vector<std::uint32_t> numbers(60);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  for (const std::string name : {"a.mp4", "parts.mp4", "a.mkv"}) {
+    INFO(name);
+    const std::string how = name == "parts.mp4" ? " -movflags frag_keyframe+empty_moov" : "";
+    const auto path =
+        penstock_test::write_film(folder, {name, "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p" + how, 60});
+    const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+    open_film first(file_bytes(path)), again(first.bytes), other(first.bytes);
+    CHECK(penstock_test::wrong_frames(first.frames(numbers), all, one) == 0);
+    const std::uint64_t bytes = kept.bytes();
+    CHECK(bytes > 60 * sizeof(ps::film_packet));
+    CHECK(penstock_test::wrong_frames(again.frames(numbers), all, one) == 0);
+    CHECK(&again.scratch.reader().index() == &first.scratch.reader().index());
+    CHECK(kept.bytes() == bytes);
+    // Limits and cuts are seen as if it were new.
+    open_film small(first.bytes, {.limits = {.frames = 59}});
+    CHECK(caught([&] { static_cast<void>(small.film()); }).code == ps::errc::limit);
+    open_film cut(first.bytes);
+    cut.bytes.pop_back();
+    CHECK(caught([&] { static_cast<void>(cut.film()); }).code == ps::errc::format);
+    // What says when and where packets are is another film's: each bit of it counts.
+    const ps::film_packet& packet = first.scratch.reader().index().packets()[30];
+    const std::size_t place =
+        name.ends_with("mp4") ? place_of(other.bytes, "trun", 0) < other.bytes.size()
+                                    ? place_of(other.bytes, "trun", 0) + 40
+                                    : place_of(other.bytes, "ctts", 0) + 40
+                              : static_cast<std::size_t>(packet.offset) - 2;  // the time within the cluster
+    const auto container = ps::detail::film_container_of(other.bytes);
+    const auto identity = ps::detail::film_identity_of(first.bytes, container);
+    REQUIRE(identity);
+    other.bytes[place] ^= std::byte{1};
+    CHECK_FALSE(ps::detail::film_identity_of(other.bytes, container) == identity);
+  }
+  // Beyond the memory for them, those go that were used longest ago.
+  const byte_vector file =
+      file_bytes(penstock_test::write_film(folder, {"b.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10}));
+  CHECK(open_film(file, {.index_memory = 2'000}).film().frames() == 10);
+  CHECK(kept.bytes() <= 2'000);
+  const std::uint64_t bytes = kept.bytes();
+  CHECK(open_film(file, {.index_memory = 0}).film().frames() == 10);
+  CHECK(kept.bytes() == bytes);
+}
+
 TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;

@@ -143,9 +143,11 @@ using action = ps::column<"action", float>;
       set.path(), options, ps::column_at<"observation.images.top">{-0.1, 0.0},
       ps::column_at<"action">(ps::row_offsets::from_to(0, 2)));
 }
-/// Compares a batch with rows of the set.
+/// Compares a batch with the rows of the set that it says it has; returns these.
 template <class Batch>
-void check_rows(const made_set& set, Batch&& b, const std::vector<std::int64_t>& rows) {
+std::vector<std::int64_t> check_rows(const made_set& set, Batch&& b) {
+  const auto index = ps::get<"index">(b);
+  const std::vector<std::int64_t> rows(index.data(), index.data() + b.size());
   const auto tops = ps::get<"observation.images.top">(b);
   const auto wrists = ps::get<"observation.images.wrist">(b);
   REQUIRE(tops.shape() == ps::extents(rows.size(), 2, 48, 64, 3));
@@ -173,12 +175,12 @@ void check_rows(const made_set& set, Batch&& b, const std::vector<std::int64_t>&
     CHECK(ps::get<"next.done">(b)[i] == (row + 1 == begins[e + 1]));
     CHECK(ps::get<"episode_index">(b)[i] == static_cast<std::int64_t>(e));
     CHECK(ps::get<"frame_index">(b)[i] == row - begins[e]);
-    CHECK(ps::get<"index">(b)[i] == row);
     CHECK(ps::get<"timestamp">(b)[i] == static_cast<float>(0.1 * static_cast<double>(row - begins[e])));
     CHECK(ps::get<"task_index">(b)[i] == static_cast<std::int64_t>(e % 2));
     const std::string_view task = e % 2 == 0 ? "lift" : "push the cube";
     CHECK(std::ranges::equal(ps::get<"task">(b)[i], task));
   }
+  return rows;
 }
 
 }  // namespace lerobot_test
@@ -188,10 +190,31 @@ using namespace lerobot_test;
 TEST_CASE("source/lerobot: rows, and frames of several episodes in a film") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const made_set set;
-  const auto ragged = ps::collate<"task">(ps::ragged);
+  using rows = std::vector<std::int64_t>;
+  const auto shuffled = [](const auto& source, std::uint64_t size, unsigned workers) {
+    return source | ps::shuffle(ps::seed(3)) | ps::batch(size, ps::collate<"task">(ps::ragged)) |
+           ps::workers(workers);
+  };
+  const auto sorted = [&](const auto& plan) {
+    rows all;
+    for (auto&& b : plan.epoch(0))
+      for (const std::int64_t row : check_rows(set, b)) all.push_back(row);
+    CHECK_FALSE(std::ranges::is_sorted(all));
+    std::ranges::sort(all);
+    return all;
+  };
+  const auto data = whole(set);
   for (const unsigned workers : {0u, 2u})
-    for (auto&& b : whole(set) | ps::batch(12, ragged) | ps::workers(workers))
-      check_rows(set, b, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+    CHECK(sorted(shuffled(data, 4, workers)) == rows{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+
+  // in two halves, of which the second is resumed
+  const auto plan = shuffled(data, 6, 0);
+  auto run = plan.open();
+  rows seen = check_rows(set, *run.next());
+  auto again = plan.open(run.state());
+  for (const std::int64_t row : check_rows(set, *again.next())) seen.push_back(row);
+  std::ranges::sort(seen);
+  CHECK(seen == rows{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
 
   // of some episodes, in the order of the table
   const auto some = whole(set, {.episodes = {2, 0, 2}});
@@ -200,74 +223,48 @@ TEST_CASE("source/lerobot: rows, and frames of several episodes in a film") {
   CHECK(some.connect().key(6) == "2:1");
   CHECK_THAT(some.connect().url(6), contains("file-001.parquet"));
   CHECK_THAT(some.describe(), contains("9 frames of 2 episodes"));
-  CHECK(some.fingerprint() != whole(set).fingerprint());
-  for (auto&& b : some | ps::batch(9, ragged)) check_rows(set, b, {0, 1, 2, 3, 4, 8, 9, 10, 11});
-  for (auto&& b : whole(set, {.episodes = {1}}) | ps::batch(3, ragged)) check_rows(set, b, {5, 6, 7});
-
-  // shuffled, in two halves, of which the second is resumed
-  auto plan = whole(set) | ps::shuffle(ps::seed(3)) | ps::batch(6, ragged);
-  auto run = plan.open();
-  std::vector<std::int64_t> seen;
-  const auto take = [&](auto& from) {
-    auto b = from.next();
-    REQUIRE(b);
-    const auto index = ps::get<"index">(*b);
-    const std::vector<std::int64_t> rows(index.data(), index.data() + 6);
-    check_rows(set, *b, rows);
-    seen.insert(seen.end(), rows.begin(), rows.end());
-  };
-  take(run);
-  auto again = plan.open(run.state());
-  take(again);
-  CHECK_FALSE(std::ranges::is_sorted(seen));
-  std::ranges::sort(seen);
-  CHECK(std::ranges::adjacent_find(seen) == seen.end());
-
-  // cameras alone, with one draw for the frames of a sample; and columns alone
-  const auto frames =
-      ps::lerobot<top_camera>(set.path(), {}, ps::column_at<"observation.images.top">{0, 0, 0});
-  const auto cut = frames | ps::seed(5) |
-                   ps::map<"observation.images.top">(ps::random_crop(16, 16), ps::to_chw()) | ps::batch(12);
-  for (auto&& b : cut.epoch(0)) {
-    const auto all = ps::get<"observation.images.top">(b);
-    REQUIRE(all.shape() == ps::extents(12, 3, 3, 16, 16));
-    for (std::size_t i = 0; i < 12; ++i) CHECK(std::ranges::equal(all[i][0].flat(), all[i][2].flat()));
-  }
+  CHECK(some.fingerprint() != data.fingerprint());
+  CHECK(sorted(shuffled(some, 9, 0)) == rows{0, 1, 2, 3, 4, 8, 9, 10, 11});
+  CHECK(sorted(shuffled(whole(set, {.episodes = {1}}), 3, 0)) == rows{5, 6, 7});
   std::filesystem::remove_all(set.folder / "videos");
   for (auto&& b : ps::lerobot<action>(set.path()) | ps::batch(12)) CHECK(ps::get<"action">(b)(11, 1) == 5.5f);
 }
 
-TEST_CASE("source/lerobot: vectors and cameras are normalised by the data set's statistics") {
+TEST_CASE("source/lerobot: the example of docs/tasks/time_series.md") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const made_set set;
-  const auto data = ps::lerobot<top_camera, action>(set.path(), {}, ps::column_at<"action">{0, 1});
-  CHECK(data.fps() == 10);
-  CHECK(data.tasks().size() == 2);
-  const auto& stats = data.stats("action");
-  for (auto&& b : data |
+  const std::string folder = set.path();
+  // clang-format off
+  const auto data =
+      ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
+                  ps::column<"action", float>>(folder, {},
+                                               ps::column_at<"observation.images.top">{-0.1, 0.0},
+                                               ps::column_at<"action">(ps::row_offsets::from_to(0, 15)));
+  const auto policy = data | ps::shuffle(ps::seed(7)) |
                       ps::map<"observation.images.top">(
+                          ps::random_crop(40, 40),
                           ps::normalize<3>(data.stats("observation.images.top")), ps::to_chw()) |
-                      ps::map<"action">(ps::mean_std(stats)) | ps::batch(12)) {
-    CHECK(ps::get<"action">(b)(3, 1, 0) == (4.0f - 1) / (2.0f + 1e-8f));
-    CHECK(ps::get<"action">(b)(3, 0, 1) == (1.5f - 2) / (4.0f + 1e-8f));
-    const auto blue = std::to_integer<int>(set.top_frames[3 * one + 2]);
-    CHECK(ps::get<"observation.images.top">(b)(3, 2, 0, 0) ==
-          Approx((static_cast<double>(blue) / 255 - 0.125) / 2));
+                      ps::map<"action">(ps::mean_std(data.stats("action"))) | ps::batch(4);
+  // clang-format on
+  std::size_t batches = 0;
+  for (auto&& b : policy.epoch(0)) {
+    const auto all = ps::get<"observation.images.top">(b);
+    REQUIRE(all.shape() == ps::extents(4, 2, 3, 40, 40));
+    CHECK(ps::get<"observation.images.wrist">(b).shape() == ps::extents(4, 48, 64, 3));
+    REQUIRE(ps::get<"action">(b).shape() == ps::extents(4, 16, 2));
+    for (std::size_t i = 0; i < 4; ++i) {
+      // one draw for both frames, of which the first stands for none
+      if (ps::get<"frame_index">(b)[i] == 0) CHECK(std::ranges::equal(all[i][0].flat(), all[i][1].flat()));
+      CHECK(ps::get<"action">(b)(i, 0, 0) == (static_cast<float>(ps::get<"index">(b)[i]) - 1) / (2 + 1e-8f));
+    }
+    ++batches;
   }
-  for (auto&& b : ps::lerobot<action>(set.path()) | ps::map<"action">(ps::min_max(stats)) | ps::batch(12)) {
-    CHECK(ps::get<"action">(b)(3, 0) == 2 * 3.0f / 4 - 1);
-    CHECK(ps::get<"action">(b)(6, 1) == -1);  // always the same
-  }
+  CHECK(batches == 3);
+  CHECK(data.fps() == 10);
+  CHECK(data.tasks() == std::vector<std::string>{"lift", "push the cube"});
+  CHECK(data.stats("observation.images.top").std == std::vector<double>{0.5, 1, 2});
   CHECK_THAT(caught([&] { static_cast<void>(data.stats("wrench")); }).line,
              contains("it has some of: action"));
-  CHECK(caught([&] { static_cast<void>(ps::normalize<3>(stats)); }).code == ps::errc::argument);
-  CHECK(caught([&] { static_cast<void>(ps::mean_std({.mean = {1}})); }).code == ps::errc::argument);
-  CHECK(caught([&] {
-          for (auto&& b : ps::lerobot<action>(set.path()) |
-                              ps::map<"action">(ps::mean_std({.mean = {1, 2, 3}, .std = {1, 1, 1}})) |
-                              ps::batch(1))
-            static_cast<void>(b);
-        }).code == ps::errc::shape);
 }
 
 TEST_CASE("source/lerobot: what a data set must not be") {
@@ -293,6 +290,7 @@ TEST_CASE("source/lerobot: what a data set must not be") {
                static_cast<void>(ps::lerobot<action>(set.path(), {}, ps::column_at<"action">{0.0, 0.05}));
              }).line,
              contains("0.05"));
+  CHECK(made({.tolerance = -1}).code == ps::errc::argument);
 
   set.write_data(0.05);
   CHECK_THAT(read().line, contains("no frame at 0.65") && contains("the nearest is at 0.6") &&

@@ -28,10 +28,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
 
   /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
   /// one is decoded to know it.
-  void open(bytes_view file, const film_limits& limits, bool orient, bool recover) {
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::uint64_t keep) {
     next();
     opened_ = nullptr;
-    reader_.open(file, limits, orient, recover, codec);
+    reader_.open(file, limits, orient, recover, codec, keep);
     if (reader_.damaged()) damage();
     if (reader_.knows_size()) return;
     const std::span<const film_packet> packets = reader_.index().packets();
@@ -271,9 +271,10 @@ class film {
 /// Pixels: RGB by libswscale, bilinear where colours have fewer pixels and nothing faster applies, by the
 /// matrix and range that the stream names, BT.601 of 16 to 235 without; as TorchCodec on the CPU, and `ffmpeg
 /// -pix_fmt rgb24`.
-/// Kind: pointwise, keeps all guarantees. Cost: the demuxer's pass over the file, and the decoder's work.
+/// Kind: pointwise, keeps all guarantees. Cost: the demuxer's pass over the file when the process first meets
+/// it, then a hash of what its container says; and the decoder's work.
 /// Memory per worker: 40 bytes a packet, the decoder's pictures, one frame in RGB, and the packets of files
-/// whose bytes the container changes. Thread-safe, with a scratch per thread.
+/// whose bytes the container changes; of the process, `index_memory`. Thread-safe, with a scratch per thread.
 /// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg
 /// says that it is not as it was encoded, with its number and second. Damage that changes pixels and breaks
 /// no rule of the codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is
@@ -293,6 +294,9 @@ struct video {
   /// Takes the frames that are there of truncated and damaged files, and counts each film as a warning in the
   /// run's counters. Frames that are damaged are what FFmpeg makes of them; missing ones are black.
   bool recover = false;
+  /// The bytes of indexes that the process keeps, of the films that were used last: about 48 for each frame;
+  /// 0 to make each anew.
+  std::uint64_t index_memory = std::uint64_t{1} << 28;
 
   static constexpr std::string_view codec_name = "video";
   static constexpr std::string_view extensions[] = {"mp4", "mkv", "webm", "mov", "m4v"};
@@ -306,7 +310,7 @@ struct video {
   template <byte_element Bytes>
   [[nodiscard]] film decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    s.open(file, limits, orient, recover);
+    s.open(file, limits, orient, recover, index_memory);
     return {s, {file, s.reader().stored(), s.reader().turn(), recover}, limits.bytes / 3};
   }
 
@@ -315,7 +319,7 @@ struct video {
   using index_type = detail::film_reader;
   [[nodiscard]] index_type read_index(bytes_view file) const {
     scratch s;
-    s.open(file, limits, orient, recover);
+    s.open(file, limits, orient, recover, index_memory);
     return s.give();
   }
   /// The film of an index, which must outlive it: as `decode` of its file, but nothing is read.

@@ -6,13 +6,20 @@
 #endif
 
 #include <penstock/codec/arrow_value.hpp>
-#include <penstock/source/joined/lerobot_reader.hpp>
+#include <penstock/source/robots/lerobot_reader.hpp>
 #include <penstock/source/windows.hpp>
 #include <penstock/stage/decode.hpp>
 
 namespace penstock::inline v0_1 {
 
-struct video;
+/// Which samples `lerobot` has.
+struct lerobot_options {
+  /// The numbers of episodes; none: all. Samples are in the order of the table, as LeRobot's are.
+  std::vector<std::uint64_t> episodes = {};
+  /// How far an offset may be from a multiple of a frame's time, and a frame from the time of its row, in
+  /// seconds: LeRobot's `tolerance_s`.
+  double tolerance = 1e-4;
+};
 
 namespace detail {
 
@@ -217,15 +224,74 @@ class lerobot_source : public opens_as_plan<lerobot_source<Rows, Names, Cameras,
   shared<const std::vector<std::uint64_t>> starts_;
 };
 
+namespace detail {
+
+template <class... Fields, class... Offsets>
+[[nodiscard]] auto make_lerobot(std::string_view folder, const lerobot_options& options,
+                                const Offsets&... offsets) {
+  constexpr bool defined = (is_defined<typename Fields::type> && ...);
+  static_assert(sizeof...(Fields) != 0,
+                "penstock: lerobot<> names nothing; write "
+                "lerobot<camera<\"observation.images.top\">, column<\"action\", float>>(folder)");
+  static_assert(defined,
+                "penstock: a camera of lerobot is decoded by video: #include <penstock/codec/video.hpp>, and "
+                "link penstock::video");
+  if constexpr (sizeof...(Fields) != 0 && defined) {
+    constexpr auto is_text = []<class Name>(std::type_identity<Name>) {
+      return std::same_as<Name, name_of<"task">>;  // of the row's task, whose number alone is in the table
+    };
+    using named = joined_pack<light_tuple<>, keep_type<!is_camera<Fields>, Fields>...>;
+    using columns =
+        joined_pack<light_tuple<>, keep_type<!is_camera<Fields> &&
+                                                 !is_text(std::type_identity<typename Fields::name_type>()),
+                                             Fields>...>;
+    using cameras = joined_pack<light_tuple<>, keep_type<is_camera<Fields>, Fields>...>;
+    constexpr bool differ = names_differ<Fields...>();
+    constexpr bool fixed = (name_in_pack<typename Fields::name_type, lerobot_numbers> || ...);
+    constexpr bool known = (name_in_pack<typename Offsets::name_type, joined_pack<columns, cameras>> && ...);
+    static_assert(differ, "penstock: lerobot names a feature twice; name each once");
+    static_assert(!fixed,
+                  "penstock: samples of lerobot have \"episode_index\", \"frame_index\", \"timestamp\", "
+                  "\"index\" and \"task_index\" anyway; do not name them as columns");
+    static_assert(known,
+                  "penstock: column_at<\"name\"> of lerobot says the offsets of a camera or a column, and "
+                  "none of this name is in lerobot<...>");
+    if constexpr (differ && !fixed && known) {
+      if (!(options.tolerance >= 0))
+        throw error(errc::argument, "lerobot: the tolerance is no number of seconds from 0 on");
+      const auto to_cameras = join_all(
+          light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, cameras>>(offsets)...);
+      const auto to_columns = join_all(
+          light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, columns>>(offsets)...);
+      const shared<const lerobot_places> places(new const lerobot_places(
+          lerobot_table_reader(folder, names_of_pack<cameras>::values, options.episodes).read(),
+          options.tolerance, listed_offsets(to_cameras)));
+      auto rows = lerobot_rows(*places, options, static_cast<const columns*>(nullptr), to_columns);
+      return lerobot_source<decltype(rows), typename names_of_pack<named>::type, cameras,
+                            typename names_of_pack<std::remove_const_t<decltype(to_cameras)>>::type>(
+          std::move(rows), places);
+    } else {
+      return ill_formed{};
+    }
+  } else {
+    return ill_formed{};
+  }
+}
+
+}  // namespace detail
+
 /// A LeRobot data set of format v3.0: tables in Parquet, and films in MP4 that hold several episodes each.
 ///
-///     auto data = lerobot<camera<"observation.images.top">, column<"observation.state", float>,
-///                         column<"action", float>>(
-///         "aloha", {}, column_at<"observation.images.top">{-0.1, 0.0},
-///         column_at<"action">(row_offsets::from_to(0, 15)));
-///     auto loader = data | shuffle(seed(7)) |
-///                   map<"observation.images.top">(resize(224, 224), to_float(), to_chw()) |
-///                   map<"action">(mean_std(data.stats("action"))) | batch(64);
+///     const auto data =
+///         lerobot<camera<"observation.images.top">, camera<"observation.images.wrist">,
+///                 column<"action", float>>(folder, {},
+///                                          column_at<"observation.images.top">{-0.1, 0.0},
+///                                          column_at<"action">(row_offsets::from_to(0, 15)));
+///     const auto policy = data | shuffle(seed(7)) |
+///                         map<"observation.images.top">(
+///                             random_crop(40, 40),
+///                             normalize<3>(data.stats("observation.images.top")), to_chw()) |
+///                         map<"action">(mean_std(data.stats("action"))) | batch(4);
 ///
 /// In: the folder; what samples have; `column_at` for cameras and columns of which a sample has several rows:
 /// LeRobot's `delta_timestamps`, in seconds or in rows, as for `windows`. A camera is a feature of the dtype
@@ -257,52 +323,7 @@ class lerobot_source : public opens_as_plan<lerobot_source<Rows, Names, Cameras,
 template <class... Fields, class... Offsets>
 [[nodiscard]] auto lerobot(std::string_view folder, const lerobot_options& options = {},
                            const Offsets&... offsets) {
-  using namespace detail;
-  constexpr bool defined = (is_defined<typename Fields::type> && ...);
-  static_assert(sizeof...(Fields) != 0,
-                "penstock: lerobot<> names nothing; write "
-                "lerobot<camera<\"observation.images.top\">, column<\"action\", float>>(folder)");
-  static_assert(defined,
-                "penstock: a camera of lerobot is decoded by video: #include <penstock/codec/video.hpp>, and "
-                "link penstock::video");
-  if constexpr (sizeof...(Fields) != 0 && defined) {
-    constexpr auto is_text = []<class Name>(std::type_identity<Name>) {
-      return std::same_as<Name, name_of<"task">>;  // of the row's task, whose number alone is in the table
-    };
-    using named = joined_pack<light_tuple<>, keep_type<!is_camera<Fields>, Fields>...>;
-    using columns =
-        joined_pack<light_tuple<>, keep_type<!is_camera<Fields> &&
-                                                 !is_text(std::type_identity<typename Fields::name_type>()),
-                                             Fields>...>;
-    using cameras = joined_pack<light_tuple<>, keep_type<is_camera<Fields>, Fields>...>;
-    constexpr bool differ = names_differ<Fields...>();
-    constexpr bool fixed = (name_in_pack<typename Fields::name_type, lerobot_numbers> || ...);
-    constexpr bool known = (name_in_pack<typename Offsets::name_type, joined_pack<columns, cameras>> && ...);
-    static_assert(differ, "penstock: lerobot names a feature twice; name each once");
-    static_assert(!fixed,
-                  "penstock: samples of lerobot have \"episode_index\", \"frame_index\", \"timestamp\", "
-                  "\"index\" and \"task_index\" anyway; do not name them as columns");
-    static_assert(known,
-                  "penstock: column_at<\"name\"> of lerobot says the offsets of a camera or a column, and "
-                  "none of this name is in lerobot<...>");
-    if constexpr (differ && !fixed && known) {
-      const auto to_cameras = join_all(
-          light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, cameras>>(offsets)...);
-      const auto to_columns = join_all(
-          light_tuple<>{}, keep_value<name_in_pack<typename Offsets::name_type, columns>>(offsets)...);
-      const shared<const lerobot_places> places(new const lerobot_places(
-          lerobot_table_reader(folder, names_of_pack<cameras>::values, options).read(), options,
-          listed_offsets(to_cameras)));
-      auto rows = lerobot_rows(*places, options, static_cast<const columns*>(nullptr), to_columns);
-      return lerobot_source<decltype(rows), typename names_of_pack<named>::type, cameras,
-                            typename names_of_pack<std::remove_const_t<decltype(to_cameras)>>::type>(
-          std::move(rows), places);
-    } else {
-      return ill_formed{};
-    }
-  } else {
-    return ill_formed{};
-  }
+  return detail::make_lerobot<Fields...>(folder, options, offsets...);
 }
 
 }  // namespace penstock::inline v0_1

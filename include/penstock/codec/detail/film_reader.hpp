@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/codec/detail/film_container.hpp>
+#include <penstock/codec/detail/kept_indexes.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/image/image_limits.hpp>
 #include <penstock/video/film.hpp>
@@ -19,6 +20,7 @@ extern "C" {
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 /// Reads the header and the index of a film in memory, with FFmpeg's demuxers.
 namespace penstock::inline v0_1 {
@@ -222,13 +224,29 @@ class film_demuxer {
   }
 }
 
+/// What a reader finds out of a film, and the process keeps.
+struct kept_film {
+  frame_index index;
+  owned_parameters parameters;
+  image_size stored;
+  orientation turn = orientation::upright;
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return sizeof *this + index.bytes() + sizeof(AVCodecParameters) +
+           static_cast<std::uint64_t>(parameters->extradata_size);
+  }
+};
+
 /// A film whose header and index are read: its memory is kept from file to file.
 class film_reader {
  public:
+  /// `keep`: so many bytes of indexes may be kept by the process, and this one may be among them.
   /// Throws `errc::format` for what is no film, and for truncated and damaged files unless `recover`, which
   /// takes what there is and counts one damage; `errc::limit` for what is beyond the limits.
-  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec,
+            std::uint64_t keep = 0) {
     file_ = file;
+    kept_ = nullptr;
     copies_.clear();
     bytes_ = 0;
     if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
@@ -249,6 +267,9 @@ class film_reader {
       throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
                                  " bytes of at least ", extent.size});
     }
+    std::optional<film_identity> identity;
+    if (keep != 0 && !damaged_) identity = film_identity_of(file, container);
+    if (identity && find_kept(*identity, limits, orient)) return;
     film_demuxer demuxer(file, container);
     AVStream& stream = demuxer.stream();
     read_header(stream, limits, orient, codec);
@@ -260,10 +281,19 @@ class film_reader {
       damaged_ = true;
     }
     index_.finish();
+    // Copies are of the packets themselves, and so is what a packet of VP8 says of itself.
+    const bool vp8_in_mp4 = container == film_container::mp4 && parameters_->codec_id == AV_CODEC_ID_VP8;
+    if (identity && !damaged_ && copies_.empty() && !vp8_in_mp4) {
+      kept_ = shared<const kept_film>(
+          new kept_film{index_, std::move(parameters_), stored_, orientation_of(stream)});
+      kept_indexes<kept_film>::of_process().keep(*identity, kept_, keep);
+    }
   }
 
-  [[nodiscard]] const frame_index& index() const noexcept { return index_; }
-  [[nodiscard]] const AVCodecParameters& parameters() const noexcept { return *parameters_; }
+  [[nodiscard]] const frame_index& index() const noexcept { return kept_ ? kept_->index : index_; }
+  [[nodiscard]] const AVCodecParameters& parameters() const noexcept {
+    return kept_ ? *kept_->parameters : *parameters_;
+  }
   /// The size of a frame, before it is turned; 0 until `set_size` if only the frames themselves say it.
   [[nodiscard]] const image_size& stored() const noexcept { return stored_; }
   [[nodiscard]] bool knows_size() const noexcept { return stored_.width != 0; }
@@ -279,6 +309,21 @@ class film_reader {
   }
 
  private:
+  /// Whether the process has the index, and the film is within the limits; else, the whole way says what is
+  /// wrong.
+  [[nodiscard]] bool find_kept(const film_identity& identity, const film_limits& limits, bool orient) {
+    auto found = kept_indexes<kept_film>::of_process().find(identity);
+    if (!found || found->index.packets().size() > limits.frames) return false;
+    const image_size size = found->stored;
+    if (size.width > limits.width || size.height > limits.height ||
+        std::uint64_t{size.width} * size.height * 3 > limits.bytes)
+      return false;
+    kept_ = std::move(found);
+    stored_ = size;
+    turn_ = orient ? kept_->turn : orientation::upright;
+    return true;
+  }
+
   void read_header(const AVStream& stream, const film_limits& limits, bool orient, std::string_view codec) {
     if (!parameters_) parameters_.reset(avcodec_parameters_alloc());
     check_memory(parameters_.get());
@@ -384,6 +429,7 @@ class film_reader {
   }
 
   bytes_view file_;
+  shared<const kept_film> kept_;  // in place of the next two
   frame_index index_;
   owned_parameters parameters_;
   owned_packet packet_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #if !__has_include(<parquet/arrow/reader.h>) || !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/lerobot_tables.hpp needs Arrow C++ and nlohmann-json: link penstock::arrow"
+#error "penstock/source/robots/lerobot_tables.hpp needs Arrow C++ and nlohmann-json: link penstock::arrow"
 #endif
 
 #include <penstock/base/name_list.hpp>
@@ -18,18 +18,7 @@
 #include <cmath>
 #include <map>
 
-namespace penstock::inline v0_1 {
-
-/// Which samples `lerobot` has.
-struct lerobot_options {
-  /// The numbers of episodes; none: all. Samples are in the order of the table, as LeRobot's are.
-  std::vector<std::uint64_t> episodes = {};
-  /// How far an offset may be from a multiple of a frame's time, and a frame from the time of its row, in
-  /// seconds: LeRobot's `tolerance_s`.
-  double tolerance = 1e-4;
-};
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What `meta/info.json` says of a feature.
 struct lerobot_feature {
@@ -102,11 +91,10 @@ struct lerobot_tables {
 /// Reads the tables of a data set.
 class lerobot_table_reader {
  public:
+  /// `wanted`: the numbers of episodes; none: all.
   lerobot_table_reader(std::string_view folder, std::span<const std::string_view> cameras,
-                       const lerobot_options& options)
-      : cameras_(cameras), options_(options) {
-    if (!(options.tolerance >= 0))
-      throw error(errc::argument, "lerobot: the tolerance is no positive number of seconds");
+                       const std::vector<std::uint64_t>& wanted)
+      : cameras_(cameras), wanted_(wanted) {
     made_.folder = files::local_path(folder);
     while (made_.folder.size() > 1 && made_.folder.ends_with('/')) made_.folder.pop_back();
   }
@@ -246,8 +234,8 @@ class lerobot_table_reader {
   }
   /// The episodes of all files with one that is asked for, in the order of their rows.
   void choose(std::vector<episode> all) {
-    std::vector<bool> wanted(all.size(), options_.episodes.empty());
-    for (const std::uint64_t number : options_.episodes) {
+    std::vector<bool> wanted(all.size(), wanted_.empty());
+    for (const std::uint64_t number : wanted_) {
       if (number >= all.size())
         throw error(errc::argument, {"episode ", number, " is asked for, and the data set has ", all.size(),
                                      ", numbered from 0"})
@@ -316,13 +304,11 @@ class lerobot_table_reader {
   }
 
   std::span<const std::string_view> cameras_;
-  const lerobot_options& options_;
+  const std::vector<std::uint64_t>& wanted_;
   lerobot_tables made_;
   std::string data_form_, film_form_;
   std::uint64_t frames_ = 0;
   fingerprint mark_;
 };
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

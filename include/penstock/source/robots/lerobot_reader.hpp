@@ -3,7 +3,7 @@
 
 #include <penstock/source/files/loaded_once.hpp>
 #include <penstock/source/joined/window_form.hpp>
-#include <penstock/source/tables/lerobot_tables.hpp>
+#include <penstock/source/robots/lerobot_tables.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/video/film.hpp>
 
@@ -70,8 +70,8 @@ struct lerobot_places {
   std::optional<window_places> windows;  // of the cameras that have offsets
   double tolerance = 0;
 
-  lerobot_places(lerobot_tables made, const lerobot_options& options, std::span<const column_offsets> cameras)
-      : tables(std::move(made)), known(tables.lengths), firsts{0}, tolerance(options.tolerance) {
+  lerobot_places(lerobot_tables made, double within, std::span<const column_offsets> cameras)
+      : tables(std::move(made)), known(tables.lengths), firsts{0}, tolerance(within) {
     for (const std::uint64_t episode : tables.chosen)
       firsts.push_back(firsts.back() + tables.lengths[to_size(episode)]);
     if (!cameras.empty())
