@@ -60,23 +60,22 @@ int train(arguments given) {
   std::filesystem::create_directories(folder);
   const std::uint64_t epochs = given.number("epochs", 1), chunk = given.number("chunk", 8, 1000);
 
-  const auto data =
-      ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
-                  ps::column<"observation.state", float>, ps::column<"action", float>>(
-          given.text("data"), {},
-          ps::column_at<"action">(ps::row_offsets::from_to(0, static_cast<std::int64_t>(chunk) - 1)));
-  const auto loader =
-      data | ps::shuffle(ps::seed(7)) |
-      ps::map<"observation.images.top">(ps::resize(side, side), ps::to_float()) |
-      ps::map<"observation.images.wrist">(ps::resize(side, side), ps::to_float()) |
-      ps::map<"observation.state">(ps::mean_std(data.stats("observation.state"))) |
-      ps::map<"action">(ps::mean_std(data.stats("action"))) | ps::batch(given.number("batch", 8)) |
-      ps::workers(given.number("workers", 1, max_workers));
+  const auto data = ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
+                                ps::column<"observation.state", float>, ps::column<"action", float>>(
+      given.text("data"), {},
+      ps::column_at<"action">(ps::row_offsets::from_to(0, static_cast<std::int64_t>(chunk) - 1)));
+  const auto loader = data | ps::shuffle(ps::seed(7)) |
+                      ps::map<"observation.images.top">(ps::resize(side, side), ps::to_float()) |
+                      ps::map<"observation.images.wrist">(ps::resize(side, side), ps::to_float()) |
+                      ps::map<"observation.state">(ps::mean_std(data.stats("observation.state"))) |
+                      ps::map<"action">(ps::mean_std(data.stats("action"))) |
+                      ps::batch(given.number("batch", 8)) |
+                      ps::workers(given.number("workers", 1, max_workers));
 
   const std::size_t actions = data.stats("action").mean.size();
   tiny_policy policy(data.stats("observation.state").mean.size() + 2 * side * side * 3,
                      given.number("width", 32), static_cast<std::size_t>(chunk) * actions);
-  const auto rate = static_cast<float>(given.share("rate", 0.1));
+  const auto rate = static_cast<float>(given.share("rate", 0.3));
   given.done();
   const checkpoint_file checkpoint(folder / "checkpoint");
   const auto saved = checkpoint.load(policy);

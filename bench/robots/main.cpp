@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Row 63: samples a second from a LeRobot data set that lerobot has made, with two workers, in batches of 8,
-// shuffled: an action chunk of 16, the state, and a frame of each of two cameras, 480 x 640 in AV1, resized to
-// 224 x 224, as float; against lerobot's own loader. `peer_lerobot.py` is the peer's side, and makes the data.
+// shuffled: an action chunk of 16, the state, and a frame of each of two cameras, 480 x 640 in AV1, resized
+// to 224 x 224, as float; against lerobot's own loader. `peer_lerobot.py` is the peer's side, and makes the
+// data.
 
 #include "support/harness.hpp"
 
@@ -36,11 +37,10 @@ struct rates {
 };
 
 rates ours(const std::string& folder, double seconds) {
-  const auto data =
-      ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
-                  ps::column<"observation.state", float>, ps::column<"action", float>>(
-          folder, {}, ps::column_at<"action">(ps::row_offsets::from_to(0, 15)),
-          ps::column_at<"observation.state">{0});
+  const auto data = ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
+                                ps::column<"observation.state", float>, ps::column<"action", float>>(
+      folder, {}, ps::column_at<"action">(ps::row_offsets::from_to(0, 15)),
+      ps::column_at<"observation.state">{0});
   auto run = (data | ps::shuffle(ps::seed(7)) |
               ps::map<"observation.images.top">(ps::resize(224, 224), ps::to_float(), ps::to_chw()) |
               ps::map<"observation.images.wrist">(ps::resize(224, 224), ps::to_float(), ps::to_chw()) |
@@ -83,10 +83,12 @@ void measure(const bench::options& o) {
   if (python == nullptr || script == nullptr) return bench::print_skipped(row, "lerobot is not there");
   const std::string peer = std::string(python) + " '" + script + "' ";
   const char* const given = std::getenv("BENCH_LEROBOT_DATA");  // a data set that an earlier run has left
-  const std::filesystem::path made = given == nullptr ? o.dir / "bench_lerobot" : std::filesystem::path(given);
+  const std::filesystem::path made =
+      given == nullptr ? o.dir / "bench_lerobot" : std::filesystem::path(given);
   const std::string folder = "'" + made.string() + "'";
   if (!std::filesystem::exists(made) &&
-      std::system((peer + "make " + folder + (o.quick ? " 2 40" : " 10 300") + " > /dev/null 2>&1").c_str()) != 0)
+      std::system(
+          (peer + "make " + folder + (o.quick ? " 2 40" : " 10 300") + " > /dev/null 2>&1").c_str()) != 0)
     return bench::print_skipped(row, "lerobot cannot make a data set");
   const double seconds = o.quick ? 2 : 10;
   std::vector<double> ratios, by_processor, our_rates, their_rates;

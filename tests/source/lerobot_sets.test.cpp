@@ -73,8 +73,9 @@ std::uint32_t crc32(std::span<const std::uint8_t> bytes) {
 
 /// How frames differ from lerobot's.
 struct difference {
-  std::size_t frames = 0, others = 0;  // of one row, or of several; and those that are not equal, byte for byte
-  int largest = 0;                     // of a channel of a pixel; frames of other rows differ by 150
+  // of one row, or of several; and those that are not equal, byte for byte
+  std::size_t frames = 0, others = 0;
+  int largest = 0;  // of a channel of a pixel; frames of other rows differ by 150
 };
 
 void compare(std::span<const std::uint8_t> frames, std::string_view line, difference& found) {
@@ -95,8 +96,8 @@ void compare(std::span<const std::uint8_t> frames, std::string_view line, differ
     for (std::size_t y = begin; y < height; y += step)
       for (std::size_t x = begin; x < width; x += step)
         for (std::size_t c = 0; c < 3; ++c, place += 2)
-          found.largest = std::max(found.largest, std::abs(std::stoi(digits.substr(place, 2), nullptr, 16) -
-                                                           int{at(n, y, x)[c]}));
+          found.largest = std::max(
+              found.largest, std::abs(std::stoi(digits.substr(place, 2), nullptr, 16) - int{at(n, y, x)[c]}));
   }
   CHECK(place == digits.size());
 }
@@ -104,15 +105,16 @@ void compare(std::span<const std::uint8_t> frames, std::string_view line, differ
 difference compare_set(const std::filesystem::path& folder) {
   const lerobot_samples expected(folder);
   const double unit = 1 / expected.fps;
-  const auto data =
-      ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
-                  ps::column<"observation.state", float>, ps::column<"action", float>,
-                  ps::column<"task", std::string_view>>(
-          folder.string(), {}, ps::column_at<"observation.images.top">{-unit, 0.0},
-          ps::column_at<"observation.state">{-2 * unit, -unit, 0.0},
-          ps::column_at<"action">(ps::row_offsets::from_to(0, 4)));
+  const auto data = ps::lerobot<ps::camera<"observation.images.top">, ps::camera<"observation.images.wrist">,
+                                ps::column<"observation.state", float>, ps::column<"action", float>,
+                                ps::column<"task", std::string_view>>(
+      folder.string(), {}, ps::column_at<"observation.images.top">{-unit, 0.0},
+      ps::column_at<"observation.state">{-2 * unit, -unit, 0.0},
+      ps::column_at<"action">(ps::row_offsets::from_to(0, 4)));
   REQUIRE(data.size() == expected.rows.size());
-  auto run = (data | ps::shuffle(ps::seed(7)) | ps::batch(4, ps::collate<"task">(ps::ragged)) | ps::workers(2)).open();
+  auto run =
+      (data | ps::shuffle(ps::seed(7)) | ps::batch(4, ps::collate<"task">(ps::ragged)) | ps::workers(2))
+          .open();
   difference found;
   std::vector<bool> seen(expected.rows.size());
   for (auto&& b : run.epoch(0))
