@@ -5,6 +5,7 @@ train_policy. The first camera sees both from above; of the other, the gripper i
 an encoder of H.264, MPEG-4 or AV1."""
 
 import json
+import math
 import pathlib
 import random
 import statistics
@@ -33,7 +34,8 @@ def episode(source):
     """The place of the gripper, its next step, and the two pictures."""
     target, at = [[source.uniform(0.1, 0.9) for _ in range(2)] for _ in range(2)]
     for _ in range(STEPS):
-        step = [0.15 * (t - a) for t, a in zip(target, at)]
+        far = max(math.dist(target, at), 1e-9)
+        step = [(t - a) * min(1, 0.025 / far) for t, a in zip(target, at)]
         seen = [0.5 + (t - a) / 2 for t, a in zip(target, at)]
         yield (list(at), step, picture([(*at, b"\xe0\xe0\xe0"), (*target, b"\xe0\x30\x30")]),
                picture([(*seen, b"\xe0\x30\x30")]))

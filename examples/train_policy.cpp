@@ -75,7 +75,7 @@ int train(arguments given) {
   const std::size_t actions = data.stats("action").mean.size();
   tiny_policy policy(data.stats("observation.state").mean.size() + 2 * side * side * 3,
                      given.number("width", 32), static_cast<std::size_t>(chunk) * actions);
-  const auto rate = static_cast<float>(given.share("rate", 0.1));
+  const auto rate = static_cast<float>(given.share("rate", 0.3));
   given.done();
   const checkpoint_file checkpoint(folder / "checkpoint");
   const auto saved = checkpoint.load(policy);
