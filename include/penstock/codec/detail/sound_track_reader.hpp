@@ -108,7 +108,7 @@ class sound_track_reader {
     auto* const made = new kept_sound_track;
     track_ = shared<const kept_sound_track>(made);
     try {
-      find_packets(film_demuxer(file, container), *made, limits);
+      find_packets(film_demuxer(file, container), container, *made, limits);
     } catch (...) {
       track_ = nullptr;
       throw;
@@ -145,7 +145,8 @@ class sound_track_reader {
   }
 
   /// Decodes everything once: how many frames a packet has is known by nothing else for all codecs.
-  void find_packets(const film_demuxer& demuxer, kept_sound_track& to, const audio_limits& limits) {
+  void find_packets(const film_demuxer& demuxer, film_container container, kept_sound_track& to,
+                    const audio_limits& limits) {
     AVStream& stream = demuxer.sound();
     to.parameters.reset(avcodec_parameters_alloc());
     check_memory(to.parameters.get());
@@ -155,7 +156,7 @@ class sound_track_reader {
                   {"the file's sound is of the codec ", name(),
                    ", which is not among those that are decoded here: AAC, Opus, Vorbis, MP3, FLAC, ALAC and "
                    "PCM"});
-    if (has_more_than(stream, file_.size()))
+    if (container == film_container::mp4 && has_more_than(stream, file_.size()))
       throw error(errc::format, {"the video file is truncated: it has ", file_.size(),
                                  " bytes, and sound that lies behind them"});
     open_decoder();
@@ -165,6 +166,7 @@ class sound_track_reader {
     owned_packet own(av_packet_alloc());
     check_memory(own.get());
     AVPacket& packet = *own;
+    std::uint64_t all = 0;  // bytes of packets
     for (;;) {
       const int failed = demuxer.read(packet);
       const struct release {
@@ -179,6 +181,11 @@ class sound_track_reader {
                                static_cast<std::size_t>(packet.size)};
         sound_packet one{.first = to.form.frames, .size = static_cast<std::uint32_t>(packet.size)};
         one.discarded = (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
+        // As for pictures: a small file can have the same bytes as many packets.
+        constexpr std::uint64_t most = 16;
+        if ((all += bytes.size()) / most > file_.size())
+          throw error(errc::format, {"the packets of the file's sound have more than ", most,
+                                     " times as many bytes as the file itself"});
         if (!find_packet(file_, bytes, packet.pos, one.offset) || !to.copies.empty()) copy(to, one, bytes);
         if (const auto* const side = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, nullptr);
             side != nullptr) {
