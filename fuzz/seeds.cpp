@@ -693,6 +693,7 @@ void films(folder& out, const std::filesystem::path& data) {
     std::ifstream in(one.path(), std::ios::binary);
     const std::string file{std::istreambuf_iterator<char>(in), {}};
     for (unsigned how = 0; how < 2; ++how) out.add("video_index", mode(how) + file);
+    out.add("sound_track", mode(1) + file);
   }
 }
 

@@ -31,8 +31,8 @@ struct sound_track_scratch {
   sound_scratch sound;  ///< room for samples
 };
 
-/// The sound of a film, or some time of it, which is not decoded yet: a `lazy_sound` over bytes that are valid
-/// as long as the codec's input. Where the time is before or behind the sound, it is silent.
+/// The sound of a film, or some time of it, which is not decoded yet: a `lazy_sound` over bytes that are
+/// valid as long as the codec's input. Where the time is before or behind the sound, it is silent.
 class film_sound : public sound_expression<film_sound> {
  public:
   /// From a frame of the sound on, which may be a negative number.
@@ -73,11 +73,12 @@ class film_sound : public sound_expression<film_sound> {
   std::uint64_t frames_;
 };
 
-/// The sound of mp4, mov, m4a, mkv and webm files, decoded with FFmpeg: AAC, Opus, Vorbis, MP3, FLAC, ALAC and
-/// PCM.
+/// The sound of mp4, mov, m4a, mkv and webm files, decoded with FFmpeg: AAC, Opus, Vorbis, MP3, FLAC, ALAC
+/// and PCM.
 ///
 /// In: any byte element. Out: a `lazy_sound`, of shape (channels, frames), to which the operations on sounds
-/// apply: what `ffmpeg -i film.mp4 -f f32le` writes, without the delay of encoders, and as edit lists have it;
+/// apply: what `ffmpeg -i film.mp4 -f f32le` writes, without the delay of encoders, and as edit lists have
+/// it;
 /// the stream that ffmpeg takes. TorchCodec's `AudioDecoder`. Pictures are not touched. For the sound that
 /// belongs to a clip, write `decode<field<"mp4", video>>` and `with_sound`.
 /// The first time that a film is met, its sound is decoded once, to know how many frames each packet has, and
@@ -87,8 +88,9 @@ class film_sound : public sound_expression<film_sound> {
 /// packet, and would make other noise. A part behind the one before goes on where that ended.
 /// Kind: pointwise, keeps all guarantees. Memory: 40 bytes a packet in the process, `index_memory` at most;
 /// for each worker a decoder and a packet's samples. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` for what is no such file, has no sound, is truncated or damaged, with the second; and
-/// for sounds with a gap of more than 0.1 s, which ffmpeg would close, so that what follows comes too early;
+/// Throws `errc::format` for what is no such file, has no sound, is truncated or damaged, with the second;
+/// and for sounds with a gap of more than 0.1 s, which ffmpeg would close, so that what follows comes too
+/// early;
 /// `errc::limit` beyond `limits`.
 /// Source: libavformat and libavcodec of FFmpeg 4.4 to 8.
 ///
@@ -149,13 +151,18 @@ struct record_and<record<Fields...>, Field>
   return naming_codec(sound_track::codec_name, [&]() -> film_sound {
     scratch.reader.open(of.file(), codec.limits, codec.index_memory);
     const sound_form form = scratch.reader.form();
-    const double begin = of.time_of(first), seconds = of.end_of(last) - begin;
-    return {scratch, std::llround((begin - scratch.reader.begin_time()) * form.rate),
-            frames_in(std::max(seconds, 0.0), form.rate)};
+    constexpr double most = 1e9;  // seconds; more than any limit admits
+    const double begin = of.time_of(first);
+    const double before = std::clamp(begin - scratch.reader.begin_time(), -most, most);
+    const double seconds = std::clamp(of.end_of(last) - begin, 0.0, most);
+    const std::uint64_t frames = frames_in(seconds, form.rate);
+    check_sound_form({frames, form.rate, form.channels}, codec.limits, "film's");
+    return {scratch, std::llround(before * form.rate), frames};
   });
 }
 [[nodiscard]] inline film_sound sound_of(const film& all, const sound_track& codec,
                                          sound_track_scratch& scratch) {
+  if (all.frames() == 0) throw error(errc::shape, "with_sound: the film has no frames");
   return sound_between(all, 0, all.frames() - 1, codec, scratch);
 }
 template <class Each>

@@ -293,8 +293,9 @@ struct video {
   /// The bytes of indexes that the process keeps, of the films that were used last: about 48 for each frame;
   /// 0 to make each anew.
   std::uint64_t index_memory = std::uint64_t{1} << 28;
-  /// What decodes. With `cuda`, frames that are wanted come back to memory, and become RGB there; what the GPU
-  /// does not take, as 10 bits of H.264, the CPU decodes where FFmpeg's decoder can. Without a GPU `decode`
+  /// What decodes. With `cuda`, frames that are wanted come back to memory, and become RGB there; what the
+  /// GPU does not take, as 10 bits of H.264, the CPU decodes where FFmpeg's decoder can. Without a GPU
+  /// `decode`
   /// throws `errc::argument`. This has been compiled, and never run on a GPU.
   film_device device = film_device::cpu;
 

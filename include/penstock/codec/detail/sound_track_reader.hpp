@@ -89,6 +89,7 @@ class sound_track_reader {
   /// Throws `errc::format` for what is no film, has no sound, or is truncated or damaged; `errc::limit`.
   void open(bytes_view file, const audio_limits& limits, std::uint64_t keep) {
     file_ = file;
+    track_ = nullptr;
     restart();
     const film_container container = film_container_of(file);
     if (container == film_container::none)
@@ -118,6 +119,7 @@ class sound_track_reader {
 
   [[nodiscard]] const sound_form& form() const noexcept { return track_->form; }
   [[nodiscard]] double begin_time() const noexcept { return track_->begin_time; }
+  [[nodiscard]] AVCodecID codec_id() const noexcept { return track_->parameters->codec_id; }
 
   /// The part lies within the sound.
   void draw(const sound_part& part, const sound_place& place) {
