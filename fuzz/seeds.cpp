@@ -694,6 +694,7 @@ void films(folder& out, const std::filesystem::path& data) {
     const std::string file{std::istreambuf_iterator<char>(in), {}};
     for (unsigned how = 0; how < 2; ++how) out.add("video_index", mode(how) + file);
     out.add("video", mode(0) + little(5, 2) + little(0, 2) + little(3, 2) + file);
+    out.add("sound_track", mode(1) + file);
   }
 }
 

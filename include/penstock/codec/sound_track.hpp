@@ -151,13 +151,18 @@ struct record_and<record<Fields...>, Field>
   return naming_codec(sound_track::codec_name, [&]() -> film_sound {
     scratch.reader.open(of.file(), codec.limits, codec.index_memory);
     const sound_form form = scratch.reader.form();
-    const double begin = of.time_of(first), seconds = of.end_of(last) - begin;
-    return {scratch, std::llround((begin - scratch.reader.begin_time()) * form.rate),
-            frames_in(std::max(seconds, 0.0), form.rate)};
+    constexpr double most = 1e9;  // seconds; more than any limit admits
+    const double begin = of.time_of(first);
+    const double before = std::clamp(begin - scratch.reader.begin_time(), -most, most);
+    const double seconds = std::clamp(of.end_of(last) - begin, 0.0, most);
+    const std::uint64_t frames = frames_in(seconds, form.rate);
+    check_sound_form({frames, form.rate, form.channels}, codec.limits, "film's");
+    return {scratch, std::llround(before * form.rate), frames};
   });
 }
 [[nodiscard]] inline film_sound sound_of(const film& all, const sound_track& codec,
                                          sound_track_scratch& scratch) {
+  if (all.frames() == 0) throw error(errc::shape, "with_sound: the film has no frames");
   return sound_between(all, 0, all.frames() - 1, codec, scratch);
 }
 template <class Each>

@@ -89,6 +89,7 @@ class sound_track_reader {
   /// Throws `errc::format` for what is no film, has no sound, or is truncated or damaged; `errc::limit`.
   void open(bytes_view file, const audio_limits& limits, std::uint64_t keep) {
     file_ = file;
+    track_ = nullptr;
     restart();
     const film_container container = film_container_of(file);
     if (container == film_container::none)
@@ -108,7 +109,7 @@ class sound_track_reader {
     auto* const made = new kept_sound_track;
     track_ = shared<const kept_sound_track>(made);
     try {
-      find_packets(film_demuxer(file, container), *made, limits);
+      find_packets(film_demuxer(file, container), container, *made, limits);
     } catch (...) {
       track_ = nullptr;
       throw;
@@ -118,6 +119,7 @@ class sound_track_reader {
 
   [[nodiscard]] const sound_form& form() const noexcept { return track_->form; }
   [[nodiscard]] double begin_time() const noexcept { return track_->begin_time; }
+  [[nodiscard]] AVCodecID codec_id() const noexcept { return track_->parameters->codec_id; }
 
   /// The part lies within the sound.
   void draw(const sound_part& part, const sound_place& place) {
@@ -145,7 +147,8 @@ class sound_track_reader {
   }
 
   /// Decodes everything once: how many frames a packet has is known by nothing else for all codecs.
-  void find_packets(const film_demuxer& demuxer, kept_sound_track& to, const audio_limits& limits) {
+  void find_packets(const film_demuxer& demuxer, film_container container, kept_sound_track& to,
+                    const audio_limits& limits) {
     AVStream& stream = demuxer.sound();
     to.parameters.reset(avcodec_parameters_alloc());
     check_memory(to.parameters.get());
@@ -155,7 +158,7 @@ class sound_track_reader {
                   {"the file's sound is of the codec ", name(),
                    ", which is not among those that are decoded here: AAC, Opus, Vorbis, MP3, FLAC, ALAC and "
                    "PCM"});
-    if (has_more_than(stream, file_.size()))
+    if (container == film_container::mp4 && has_more_than(stream, file_.size()))
       throw error(errc::format, {"the video file is truncated: it has ", file_.size(),
                                  " bytes, and sound that lies behind them"});
     open_decoder();
@@ -165,6 +168,7 @@ class sound_track_reader {
     owned_packet own(av_packet_alloc());
     check_memory(own.get());
     AVPacket& packet = *own;
+    std::uint64_t all = 0;  // bytes of packets
     for (;;) {
       const int failed = demuxer.read(packet);
       const struct release {
@@ -179,6 +183,11 @@ class sound_track_reader {
                                static_cast<std::size_t>(packet.size)};
         sound_packet one{.first = to.form.frames, .size = static_cast<std::uint32_t>(packet.size)};
         one.discarded = (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
+        // As for pictures: a small file can have the same bytes as many packets.
+        constexpr std::uint64_t most = 16;
+        if ((all += bytes.size()) / most > file_.size())
+          throw error(errc::format, {"the packets of the file's sound have more than ", most,
+                                     " times as many bytes as the file itself"});
         if (!find_packet(file_, bytes, packet.pos, one.offset) || !to.copies.empty()) copy(to, one, bytes);
         if (const auto* const side = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, nullptr);
             side != nullptr) {
