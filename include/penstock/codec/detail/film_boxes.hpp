@@ -26,8 +26,8 @@ struct film_extent {
 
   std::uint64_t size = 0;          ///< more than the file has if it is truncated
   std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
-  /// What the demuxer's index has beyond what the file's own tables have, about: samples of one size, and
-  /// those that edit lists repeat.
+  /// What the demuxer would keep or do beyond what the file's own tables have, about: samples of one size,
+  /// those that edit lists repeat, pairs of names.
   std::uint64_t claimed = 0;
   std::vector<std::uint64_t> lost = {};  ///< where fragments begin that FFmpeg would read wrongly, or fail at
 };
@@ -89,7 +89,9 @@ class mp4_boxes {
   /// The boxes from one place to another; `parent` is empty at the top level.
   void walk(std::string_view parent, std::uint64_t at, std::uint64_t end, unsigned depth) {
     const bool top = parent.empty(), strict = is_one_of(parent, "mooftraf");
-    while (end - at >= 8) {
+    const bool names = is_one_of(parent, "udtailst");  // FFmpeg compares each with all others
+    for (std::uint64_t boxes = 1; end - at >= 8; ++boxes) {
+      if (names) claim(boxes);
       std::uint64_t size = number(at), head = 8;
       if (size == 1) {
         if (end - at < 16) break;

@@ -166,6 +166,8 @@ class film_demuxer {
     check_memory(made);
     made->pb = bytes_.io();
     made->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
+    // All is read once, in order; sorting cues that are in no order takes long.
+    if (container == film_container::matroska) made->flags |= AVFMT_FLAG_IGNIDX;
     // A file of QuickTime can name others.
     made->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
       return AVERROR(EPERM);
@@ -292,16 +294,19 @@ class film_reader {
     if (damaged_ && !recover) {
       if (extent.size > file.size())
         throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                   " bytes of at least ", extent.size});
-      throw error(errc::format,
-                  {"the ", codec, " file is damaged: its container's parts do not fit together here"})
+                                   " bytes of at least ", extent.size,
+                                   "; write video{.recover = true} for what can be had"});
+      throw error(errc::format, {"the ", codec,
+                                 " file is damaged: its container's parts do not fit together here; write "
+                                 "video{.recover = true} for what can be had"})
           .at_offset(extent.damage);
     }
     // The demuxer allocates for what a header claims, before frames are counted.
     constexpr std::uint64_t always = 1u << 20;
     if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
-      throw error(errc::limit, {"the ", codec, " file has a few bytes that stand for ", extent.claimed,
-                                " frames and more; to allow it, set .limits = {.frames = ...} of the codec"});
+      throw error(errc::limit,
+                  {"the ", codec, " file's header has a few bytes that stand for ", extent.claimed,
+                   " frames or names; to allow it, set .limits = {.frames = ...} of the codec"});
     std::optional<film_identity> identity;
     if (keep != 0 && !damaged_) identity = film_identity_of(file, container);
     if (identity && find_kept(*identity, limits, orient)) return;
