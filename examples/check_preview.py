@@ -77,7 +77,7 @@ with tempfile.TemporaryDirectory() as place:
         data = b"data" + struct.pack("<I", 4 * len(body)) + body.tobytes()
         return b"RIFF" + struct.pack("<I", len(head) + len(data)) + head + data
 
-    check("images of jpg;" in run({"bin": b""}, expect=1), "samples of nothing that is shown are an error")
+    check("images (jpg;jpeg;" in run({"bin": b""}, expect=1), "samples of nothing that is shown are an error")
 
     if "sounds" in kinds:
         def columns(sheet, top, end):
@@ -117,7 +117,7 @@ with tempfile.TemporaryDirectory() as place:
         check("no samples" in run({"wav": wav(8000, [])}, expect=1), "an empty sound is an error")
         both = {"wav": wav(8000, [0.5] * 800), "npy": npy((8, 8, bytes(8 * 8 * 3)))}
         error = run(both, expect=1)
-        check("images" in error and "--show" in error, "samples of two kinds are an error")
+        check("images" in error and "sounds" in error and "write --show" in error, "samples of two kinds are an error")
         check(len(run(both, "--show", "sounds")[0]) == len(sheet[0]), "but for --show")
 
     if "films" in kinds and shutil.which("ffmpeg") is None:
@@ -135,6 +135,6 @@ with tempfile.TemporaryDirectory() as place:
         for i, colour in enumerate(colours.values()):
             x = LEFT + i * (SIZE + 2)
             check({p for row in sheet[TOP:TOP + SIZE] for p in row[x:x + SIZE]} == {colour}, f"frame {i} of the strip")
-        check("cannot be shown" in run({"mkv": film.read_bytes()}, "--show", "songs", expect=1), "no such kind")
+        check("write --show" in run({"mkv": film.read_bytes()}, "--show", "songs", expect=1), "no such kind")
         check("--frames" in run({"mkv": film.read_bytes()}, "--frames", 0, expect=1), "no frames are refused")
         check("truncated" in run({"mkv": film.read_bytes()[:-100]}, expect=1), "a film that is cut is an error")

@@ -34,8 +34,6 @@ namespace ps = penstock;
 
 namespace {
 
-constexpr std::uint32_t none = 1 << 20;  // a number that is no option's
-
 /// The lines of a file: name 0, name 1, ...
 std::vector<std::string> names_in(const std::string& path) {
   std::ifstream lines(path);
@@ -123,10 +121,10 @@ const preview_kind& kind_of_name(const std::string& name) {
   std::string known;
   for (const preview_kind& kind : preview_kinds()) {
     if (kind.name == name) return kind;
-    known.append("; ").append(kind.name).append(" of ").append(kind.members);
+    known.append(known.empty() ? "" : ", ").append(kind.name).append(" (").append(kind.members).append(")");
   }
-  throw std::runtime_error("samples of '" + name + "' cannot be shown; write --show and one of these" +
-                           known);
+  throw std::runtime_error(name.empty() ? "the first sample has no member of " + known
+                                        : "'" + name + "' is not one kind; write --show and one of " + known);
 }
 
 }  // namespace
@@ -150,20 +148,23 @@ int main(int argc, char** argv) {
     const auto number = [&](const std::string& name, std::uint32_t otherwise, std::uint32_t maximum) {
       return static_cast<std::uint32_t>(given.number(name, otherwise, maximum));
     };
-    request.count = number("count", 16, 10'000);
-    const std::uint32_t columns = number("columns", none, 10'000), size = number("size", none, 4096);
-    request.frames = number("frames", 6, 1000);
-    request.seconds = number("seconds", 2, 600);
-    request.seed = given.number("seed", 7);
+    request.count = number("count", request.count, 10'000);
+    const bool own_columns = given.has("columns"), own_size = given.has("size");
+    request.columns = number("columns", request.columns, 10'000);
+    request.size = number("size", request.size, 4096);
+    request.frames = number("frames", request.frames, 1000);
+    request.seconds = number("seconds", request.seconds, 600);
+    request.seed = given.number("seed", request.seed);
     const std::string names = given.text("names", ""), show = given.text("show", "");
     given.done();
-    if (request.count == 0 || columns == 0 || size < 16 || request.frames == 0 || request.seconds == 0)
+    if (request.count == 0 || request.columns == 0 || request.size < 16 || request.frames == 0 ||
+        request.seconds == 0)
       throw std::runtime_error(
           "--count, --columns, --frames and --seconds are at least 1, and --size is from 16 to 4096");
     const std::string kinds = look_at(request, names.empty() ? std::vector<std::string>() : names_in(names));
     const preview_kind& kind = kind_of_name(show.empty() ? kinds : show);
-    request.columns = columns == none ? kind.columns : columns;
-    request.size = size == none ? kind.size : size;
+    if (!own_columns) request.columns = kind.columns;
+    if (!own_size) request.size = kind.size;
     kind.show(std::move(request));
     return 0;
   } catch (const std::exception& e) {
