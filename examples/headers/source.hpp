@@ -116,6 +116,14 @@ const bool has_files = [] {
       "train.jsonl",
       "{\"audio_filepath\": \"1.flac\", \"duration\": 2.5, \"text\": \"a dog\", \"speaker\": \"ann\"}\n");
   write_file("data/train/wav.scp", "1 sounds/1.flac\n");
+  write_file(
+      "shar/cuts.000000.jsonl",
+      "{\"id\": \"1\", \"type\": \"MonoCut\", \"start\": 0, \"duration\": 2.5, \"speaker\": \"ann\"}\n");
+  for (const char* field : {"recording", "target_recording"}) {
+    penstock::shard_writer out(std::string("shar/") + field + ".%06d.tar");
+    out.write("1", {{"flac", "a dog"}, {"json", "{}"}});
+    out.close();
+  }
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
 
   for (const char* name : {"pairs-0.bin", "pairs-1.bin"}) write_file(name, "12345678ein Text");
