@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Manifests of utterances: [which, 8 bits], and then train.jsonl; or [bytes of wav.scp, 16 bits][wav.scp][bytes of
-// segments, 16 bits][segments][text]; or [bytes of the cuts, 16 bits][cuts.jsonl][recording.tar]
+// Manifests of utterances: [which, 8 bits], and then train.jsonl; or [bytes of wav.scp, 16 bits][wav.scp]
+// [bytes of segments, 16 bits][segments][x]; or [bytes of the cuts, 16 bits][cuts.jsonl][recording.tar]
 
 #include <penstock/source/lhotse_shar.hpp>
 

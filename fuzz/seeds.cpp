@@ -616,8 +616,8 @@ void utterances(folder& out) {
   out.add("audio_manifest", mode(1) + two_files("r1 a.wav\nr2 b.wav\n",
                                                 two_files("u1 r1 0.5 1.5\nu2 r2 0 -1 1\n", "u1 x y\nu2\n")));
   const std::string cut =
-      R"({"id": "a", "type": "MonoCut", "start": 0, "duration": 1, "channel": 1, "supervisions": [{"text": "b",)"
-      R"( "custom": {"x": 5}}], "recording": {"channel_ids": [0, 1]}})";
+      R"({"id": "a", "type": "MonoCut", "start": 0, "duration": 1, "channel": 1, "supervisions": )"
+      R"([{"text": "b", "custom": {"x": 5}}], "recording": {"channel_ids": [0, 1]}})";
   out.add(
       "audio_manifest",
       mode(2) +
