@@ -88113,6 +88113,11 @@ class utterance_durations {
 /// "offset", "duration" and "text".
 template <class Kind, class... Names>
 class utterance_source : public opens_as_plan<utterance_source<Kind, Names...>> {
+  static_assert(detail::names_differ<field<"audio", int>, field<"offset", int>, field<"duration", int>,
+                                     field<"text", int>, basic_field<Names, int>...>(),
+                "penstock: utterances have the fields audio, offset, duration and text; name others in <>, "
+                "each of them once");
+
  public:
   using penstock_part = source_tag;
   using element =
