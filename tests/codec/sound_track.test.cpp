@@ -119,6 +119,16 @@ TEST_CASE("the sound of a film, and any part of it, is what ffmpeg writes", "[co
     CHECK(worst_of(ps::sound_track{.index_memory = 0}.decode(file, other), {1'000, 50}, all) <= 1e-6f);
     CHECK(worst_of(ps::sound_track().decode(file, other), {1'000, 50}, all) <= 1e-6f);
 
+    // Near enough, and the same again after other parts.
+    const ps::film_sound near = ps::sound_track{.exact = false}.decode(file, other);
+    std::vector<float> once(2 * 3'000), again(once.size());
+    const ps::sound_part late{form.frames - 9'000, 3'000};
+    near.draw(late, {once.data(), 3'000});
+    CHECK(worst_of(near, {10'000, 9}, all) < (k.encoder == "aac" ? 0.3f : 1e-6f));
+    near.draw({late.first - 5'000, 3'000}, {again.data(), 3'000});
+    near.draw(late, {again.data(), 3'000});
+    CHECK(once == again);
+
     CHECK(caught([&] {
             static_cast<void>(ps::sound_track{.limits = {.channels = 1}}.decode(file, other));
           }).code == ps::errc::limit);

@@ -101,6 +101,11 @@ struct sound_track {
   /// anew.
   std::uint64_t index_memory = std::uint64_t{1} << 28;
 
+  /// Whether a part of AAC is that of the whole, to the bit; else it is decoded from a second before, for
+  /// long films: the same for the same part, and all but the noise in it that the decoder makes as in the
+  /// whole.
+  bool exact = true;
+
   static constexpr std::string_view codec_name = detail::sound_track_reader::codec;
   static constexpr std::string_view extensions[] = {"mp4", "mkv", "webm", "mov", "m4v", "m4a", "mka"};
   static constexpr bool one_at_a_time = true;
@@ -112,7 +117,7 @@ struct sound_track {
 
   template <byte_element Bytes>
   [[nodiscard]] film_sound decode(const Bytes& in, scratch& s) const {
-    s.reader.open(as_bytes(in), limits, index_memory);
+    s.reader.open(as_bytes(in), limits, index_memory, exact);
     return {s, 0, s.reader.form().frames};
   }
 };
@@ -149,7 +154,7 @@ struct record_and<record<Fields...>, Field>
 [[nodiscard]] inline film_sound sound_between(const film& of, std::uint64_t first, std::uint64_t last,
                                               const sound_track& codec, sound_track_scratch& scratch) {
   return naming_codec(sound_track::codec_name, [&]() -> film_sound {
-    scratch.reader.open(of.file(), codec.limits, codec.index_memory);
+    scratch.reader.open(of.file(), codec.limits, codec.index_memory, codec.exact);
     const sound_form form = scratch.reader.form();
     constexpr double most = 1e9;  // seconds; more than any limit admits
     const double begin = of.time_of(first);

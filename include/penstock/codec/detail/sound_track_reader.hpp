@@ -87,8 +87,9 @@ class sound_track_reader {
   static constexpr std::string_view codec = "sound_track";
 
   /// Throws `errc::format` for what is no film, has no sound, or is truncated or damaged; `errc::limit`.
-  void open(bytes_view file, const audio_limits& limits, std::uint64_t keep) {
+  void open(bytes_view file, const audio_limits& limits, std::uint64_t keep, bool exact) {
     file_ = file;
+    exact_ = exact;
     track_ = nullptr;
     restart();
     const film_container container = film_container_of(file);
@@ -124,6 +125,7 @@ class sound_track_reader {
   /// The part lies within the sound.
   void draw(const sound_part& part, const sound_place& place) {
     const std::uint64_t end = part.first + part.frames;
+    if (seek() == sound_seek::second && is_aac()) restart();  // so that the part alone says what its noise is
     for (std::uint64_t at = part.first; at < end;) {
       if (at >= held_first_ && at < held_first_ + held_) {
         const std::uint64_t from = at - held_first_, count = std::min(held_ - from, end - at);
@@ -140,6 +142,10 @@ class sound_track_reader {
 
  private:
   [[nodiscard]] std::string_view name() const { return avcodec_get_name(track_->parameters->codec_id); }
+  [[nodiscard]] bool is_aac() const noexcept { return codec_id() == AV_CODEC_ID_AAC; }
+  [[nodiscard]] sound_seek seek() const noexcept {
+    return is_aac() && !exact_ ? sound_seek::second : sound_seek_of(codec_id());
+  }
   [[nodiscard]] float* samples() noexcept { return reinterpret_cast<float*>(memory_.data()); }
   void restart() noexcept {
     context_.reset();
@@ -291,7 +297,7 @@ class sound_track_reader {
       return static_cast<std::size_t>(after - packets.begin()) - 1;
     };
     const std::size_t wanted = packet_of(frame);
-    const sound_seek how = sound_seek_of(track_->parameters->codec_id);
+    const sound_seek how = seek();
     std::size_t from = 0;
     if (how == sound_seek::anywhere) from = wanted;
     if (how == sound_seek::second && frame > form().rate) from = packet_of(frame - form().rate);
@@ -412,6 +418,7 @@ class sound_track_reader {
   buffer memory_;
   double unit_ = 0;
   bool begun_ = false;
+  bool exact_ = true;
 };
 
 }  // namespace penstock::inline v0_1::detail
