@@ -262,6 +262,20 @@ TEST_CASE("a film that was met before is known again, and one that differs is no
   CHECK(kept.bytes() == bytes);
 }
 
+TEST_CASE("a GPU that is asked for decodes, or is missed", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  open_film opened(
+      file_bytes(penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10})),
+      {.device = ps::film_device::cuda});
+  const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({3})); });
+  if (failure.line.empty()) return;  // there is a GPU
+  CHECK(failure.code == ps::errc::argument);
+  CHECK(failure.line.find("video{.device = film_device::cuda} needs an NVIDIA GPU") != std::string::npos);
+  opened.codec.device = ps::film_device::cpu;
+  CHECK(opened.frames({3}).size() == 160 * 96 * 3);
+}
+
 TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;

@@ -297,6 +297,8 @@ TEST_CASE("source/lerobot: what a data set must not be") {
                               contains("wrist/chunk-000/file-001.mp4"));
   set.write_data();
   CHECK(read().line.empty());
+  set.write_info("v3.0", "11");
+  CHECK_THAT(made().line, contains("the episodes up to 2 have more frames together than the 11"));
   set.write_info("v3.0", "13");
   CHECK_THAT(made().line, contains("the episodes have 12 frames together, and meta/info.json says 13"));
   set.write_info("v2.1");

@@ -18,8 +18,9 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   }
   [[nodiscard]] buffer& clip() noexcept { return clip_; }
   /// A film that is open already, and stays so as long as it is used here.
-  void take(const detail::film_reader& opened) noexcept {
+  void take(const detail::film_reader& opened, film_device device) {
     next();
+    decoder_.use(device);
     if (opened.damaged()) damage();
     opened_ = &opened;
   }
@@ -28,9 +29,11 @@ class video_scratch : public detail::decoder_scratch<"video"> {
 
   /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
   /// one is decoded to know it.
-  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::uint64_t keep) {
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::uint64_t keep,
+            film_device device) {
     next();
     opened_ = nullptr;
+    decoder_.use(device);
     reader_.open(file, limits, orient, recover, codec, keep);
     if (reader_.damaged()) damage();
     if (reader_.knows_size()) return;
@@ -233,9 +236,15 @@ class film {
   }
   [[nodiscard]] film_facts finish() const noexcept { return facts(); }
   [[nodiscard]] std::uint64_t frames() const noexcept { return scratch_->reader().index().frames(); }
+  /// The bytes of its file.
+  [[nodiscard]] bytes_view file() const noexcept { return job_.file; }
   /// When frame n begins to be shown, in seconds. n is below `frames()`.
   [[nodiscard]] double time_of(std::uint64_t n) const noexcept {
     return scratch_->reader().index().time_of(static_cast<std::uint32_t>(n));
+  }
+  /// When frame n ceases to be shown.
+  [[nodiscard]] double end_of(std::uint64_t n) const noexcept {
+    return n + 1 < frames() ? time_of(n + 1) : scratch_->reader().index().end_time();
   }
   /// The frame that is shown at this second; `frames()` if none is.
   [[nodiscard]] std::uint64_t frame_at(double seconds) const noexcept {
@@ -297,6 +306,10 @@ struct video {
   /// The bytes of indexes that the process keeps, of the films that were used last: about 48 for each frame;
   /// 0 to make each anew.
   std::uint64_t index_memory = std::uint64_t{1} << 28;
+  /// What decodes. With `cuda`, frames that are wanted come back to memory, and become RGB there; what the GPU
+  /// does not take, as 10 bits of H.264, the CPU decodes where FFmpeg's decoder can. Without a GPU `decode`
+  /// throws `errc::argument`. This has been compiled, and never run on a GPU.
+  film_device device = film_device::cpu;
 
   static constexpr std::string_view codec_name = "video";
   static constexpr std::string_view extensions[] = {"mp4", "mkv", "webm", "mov", "m4v"};
@@ -310,7 +323,7 @@ struct video {
   template <byte_element Bytes>
   [[nodiscard]] film decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    s.open(file, limits, orient, recover, index_memory);
+    s.open(file, limits, orient, recover, index_memory, device);
     return {s, {file, s.reader().stored(), s.reader().turn(), recover}, limits.bytes / 3};
   }
 
@@ -319,12 +332,12 @@ struct video {
   using index_type = detail::film_reader;
   [[nodiscard]] index_type read_index(bytes_view file) const {
     scratch s;
-    s.open(file, limits, orient, recover, index_memory);
+    s.open(file, limits, orient, recover, index_memory, device);
     return s.give();
   }
   /// The film of an index, which must outlive it: as `decode` of its file, but nothing is read.
-  [[nodiscard]] film film_of(const index_type& index, scratch& s) const noexcept {
-    s.take(index);
+  [[nodiscard]] film film_of(const index_type& index, scratch& s) const {
+    s.take(index, device);
     return {s, {{}, index.stored(), index.turn(), recover}, limits.bytes / 3};
   }
 };

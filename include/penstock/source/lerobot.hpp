@@ -102,12 +102,19 @@ template <class Field>
                                  ", and its column reads ", dtype})
         .in_file(tables.info_path());
   codec_type made{};
-  if constexpr (requires { made.row = extents(); })
-    if (said.shape.size() != 1 || said.shape[0] != 1)
-      for (const std::uint64_t length : said.shape)
-        if (!made.row.push_back(length))
-          throw error(errc::format, {"the feature '", Field::name, "' has too many dimensions"})
-              .in_file(tables.info_path());
+  if constexpr (requires { made.row = extents(); }) {
+    std::uint64_t all = 1;
+    for (const std::uint64_t length : said.shape) {
+      constexpr std::uint64_t most = std::uint64_t{1} << 32;
+      const bool fits = length != 0 && length <= most / all && made.row.push_back(length);
+      if (!fits)
+        throw error(errc::format, {"the shape of the feature '", Field::name,
+                                   "' has a length of 0, more than 8 dimensions, or more than 2^32 elements"})
+            .in_file(tables.info_path());
+      all *= length;
+    }
+    if (all == 1 && made.row.rank() == 1) made.row = {};
+  }
   return made;
 }
 

@@ -196,6 +196,15 @@ class film_demuxer {
     best->discard = AVDISCARD_DEFAULT;
     return *best;
   }
+  /// The sound that the program ffmpeg would take, alone.
+  [[nodiscard]] AVStream& sound() const {
+    const int best = av_find_best_stream(context_, AVMEDIA_TYPE_AUDIO, -1, -1, nullptr, 0);
+    if (best < 0) throw error(errc::format, "the file has no sound");
+    for (unsigned i = 0; i < context_->nb_streams; ++i) context_->streams[i]->discard = AVDISCARD_ALL;
+    AVStream& chosen = *context_->streams[best];
+    chosen.discard = AVDISCARD_DEFAULT;
+    return chosen;
+  }
   /// 0, `AVERROR_EOF`, or another error.
   [[nodiscard]] int read(AVPacket& packet) const noexcept { return av_read_frame(context_, &packet); }
 
@@ -222,6 +231,21 @@ class film_demuxer {
     default:
       return false;
   }
+}
+
+/// Where a packet's bytes are in the file: at its position, or behind the head of its block.
+[[nodiscard]] inline bool find_packet(bytes_view file, bytes_view bytes, std::int64_t position,
+                                      std::uint64_t& offset) noexcept {
+  if (position < 0) return false;
+  constexpr std::uint64_t longest_head = 64;
+  const auto first = static_cast<std::uint64_t>(position);
+  for (std::uint64_t at = first; at <= first + longest_head; ++at) {
+    if (at > file.size() || file.size() - at < bytes.size()) return false;
+    if (std::memcmp(file.data() + at, bytes.data(), bytes.size()) != 0) continue;
+    offset = at;
+    return true;
+  }
+  return false;
 }
 
 /// What a reader finds out of a film, and the process keeps.
@@ -407,25 +431,12 @@ class film_reader {
     // A frame of VP8 can be there for others' sake alone (RFC 6386, 9.1).
     if (id == AV_CODEC_ID_VP8 && (packet.data[0] & 0x10) == 0) own.shown = false;
     const bytes_view bytes{reinterpret_cast<const std::byte*>(packet.data), own.size};
-    if (!find(bytes, packet.pos, own.offset)) {
+    if (!find_packet(file_, bytes, packet.pos, own.offset)) {
       own.copied = true;
       own.offset = copies_.size();
       copies_.insert(copies_.end(), bytes.begin(), bytes.end());
     }
     index_.add(own);
-  }
-  /// Where a packet's bytes are in the file: at its position, or behind the head of its block.
-  [[nodiscard]] bool find(bytes_view bytes, std::int64_t position, std::uint64_t& offset) const noexcept {
-    if (position < 0) return false;
-    constexpr std::uint64_t longest_head = 64;
-    const auto first = static_cast<std::uint64_t>(position);
-    for (std::uint64_t at = first; at <= first + longest_head; ++at) {
-      if (at > file_.size() || file_.size() - at < bytes.size()) return false;
-      if (std::memcmp(file_.data() + at, bytes.data(), bytes.size()) != 0) continue;
-      offset = at;
-      return true;
-    }
-    return false;
   }
 
   bytes_view file_;

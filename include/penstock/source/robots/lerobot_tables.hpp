@@ -221,6 +221,9 @@ class lerobot_table_reader {
       if (one.from >= one.to || one.to - one.from != whole(cells(1)))
         throw error(errc::format, {"episode ", row, " has the rows ", one.from, " to ", one.to,
                                    ", and says that it has ", whole(cells(1))});
+      if (one.to - one.from > frames_ - frames)
+        throw error(errc::format, {"the episodes up to ", row, " have more frames together than the ",
+                                   frames_, " of meta/info.json"});
       frames += one.to - one.from;
       for (std::size_t c = 0; c < cameras_.size(); ++c)
         one.films.push_back({{whole(cells(6 + 3 * c)), whole(cells(7 + 3 * c))}, real(cells(8 + 3 * c))});
