@@ -63,7 +63,7 @@ def make(folder, fps, lengths, height=64, width=64, codec="libsvtav1", file_mb=N
     values, row = numpy.random.default_rng(1), 0
     for episode, length in enumerate(lengths):
         for step in range(length):
-            task = "lift the cube" if episode % 2 == 0 else ("open the box", "close the box — slowly")[step * 2 // length]
+            task = "lift the cube" if episode % 2 == 0 else ("open the box", "close the box \u2014 slowly")[step * 2 // length]
             made.add_frame({STATE: values.standard_normal(6).astype(numpy.float32),
                             ACTION: values.standard_normal(3).astype(numpy.float32),
                             TOP: picture(row, height, width, (235, 200, 60)),
