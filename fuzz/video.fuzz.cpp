@@ -14,8 +14,8 @@ using namespace penstock_fuzz;
 namespace {
 
 /// Three frames of a film, one behind the other; nothing if there was an error.
-std::vector<std::uint8_t> decode(const ps::video& codec, ps::bytes_view file, const std::uint16_t (&wanted)[3],
-                                 ps::video_scratch& scratch) {
+std::vector<std::uint8_t> decode(const ps::video& codec, ps::bytes_view file,
+                                 const std::uint16_t (&wanted)[3], ps::video_scratch& scratch) {
   std::vector<std::uint8_t> pixels;
   outcome([&] {
     const ps::film film = codec.decode(file, scratch);

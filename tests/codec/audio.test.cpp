@@ -232,12 +232,15 @@ TEST_CASE("codec/audio: bombs are one error, and take little memory") {
     return used.ru_maxrss / 1024;
   };
   const auto made = [](int format) { return sound_file(format, tones(9'000, 16'000), 16'000); };
-  const byte_vector wav = made(SF_FORMAT_WAV | SF_FORMAT_PCM_16), of_24 = made(SF_FORMAT_WAV | SF_FORMAT_PCM_24),
-                    rf64 = made(SF_FORMAT_RF64 | SF_FORMAT_PCM_16), flac = made(SF_FORMAT_FLAC | SF_FORMAT_PCM_16),
+  const byte_vector wav = made(SF_FORMAT_WAV | SF_FORMAT_PCM_16),
+                    of_24 = made(SF_FORMAT_WAV | SF_FORMAT_PCM_24),
+                    rf64 = made(SF_FORMAT_RF64 | SF_FORMAT_PCM_16),
+                    flac = made(SF_FORMAT_FLAC | SF_FORMAT_PCM_16),
                     vorbis = made(SF_FORMAT_OGG | SF_FORMAT_VORBIS),
                     opus = sound_file(SF_FORMAT_OGG | SF_FORMAT_OPUS, tones(9'000, 48'000), 48'000),
                     mp3 = made(SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III),
-                    aiff = made(SF_FORMAT_AIFF | SF_FORMAT_PCM_16), caf = made(SF_FORMAT_CAF | SF_FORMAT_PCM_16);
+                    aiff = made(SF_FORMAT_AIFF | SF_FORMAT_PCM_16),
+                    caf = made(SF_FORMAT_CAF | SF_FORMAT_PCM_16);
   struct bomb {
     const byte_vector& file;
     std::size_t at;       // in the file, or behind the letters
@@ -258,7 +261,8 @@ TEST_CASE("codec/audio: bombs are one error, and take little memory") {
            {of_24, 34, 0, 2},
            {of_24, 34, 64, 2},
            {rf64, 28, most, 8, "", "9223372036854775807 frames of 1 channels, and the limit is"},
-           {rf64, 28, std::uint64_t{1} << 63, 8, "", "4611686018427387904 frames of 1 channels, and the limit is"},
+           {rf64, 28, std::uint64_t{1} << 63, 8, "",
+            "4611686018427387904 frames of 1 channels, and the limit is"},
            {flac, 22, 0x00ffff'ff3f, 4, "", "claims 1073741823 frames"},
            {vorbis, 28 + 11, 0, 1},
            {vorbis, 28 + 11, 255, 1, "", "255 channels, and the limit is 64"},

@@ -174,11 +174,12 @@ TEST_CASE("a truncated film is an error, and what it has can be had", "[codec][v
            {"front.mp4", "libx264", x264 + " -movflags +faststart", 40},
            {"parts.mp4", "libx264", x264 + " -movflags frag_keyframe+empty_moov", 40},
            {"a.mkv", "libx264", x264, 40},
-           {"hevc.mkv", "libx265", "-c:v libx265 -x265-params keyint=10:log-level=error -pix_fmt yuv420p", 30},
+           {"hevc.mkv", "libx265", "-c:v libx265 -x265-params keyint=10:log-level=error -pix_fmt yuv420p",
+            30},
            {"vp8.webm", "libvpx", "-c:v libvpx -g 10 -auto-alt-ref 1 -lag-in-frames 8 -b:v 200k", 30},
            {"vp9.webm", "libvpx-vp9", "-c:v libvpx-vp9 -g 10 -cpu-used 8 -b:v 200k -pix_fmt yuv420p", 30},
-           {"av1.mkv", "libaom-av1",
-            "-c:v libaom-av1 -g 10 -cpu-used 8 -row-mt 0 -b:v 200k -pix_fmt yuv420p", 20},
+           {"av1.mkv", "libaom-av1", "-c:v libaom-av1 -g 10 -cpu-used 8 -row-mt 0 -b:v 200k -pix_fmt yuv420p",
+            20},
            {"mpeg4.mp4", "mpeg4", "-c:v mpeg4 -g 10 -bf 2 -q:v 4 -movflags +faststart", 30},
            {"mpeg2.mkv", "mpeg2video", "-c:v mpeg2video -g 10 -bf 2 -q:v 4", 30},
            {"mjpeg.mov", "mjpeg", "-c:v mjpeg -q:v 9 -movflags +faststart", 20},
@@ -253,6 +254,32 @@ TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][vid
   const byte_vector some = recovering.frames({25, 5, 26});
   CHECK(recovering.scratch.warnings == 1);
   CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
+}
+
+TEST_CASE("damage in FFV1 is an error, though FFmpeg shows the frame", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("ffv1")) return;
+  const temp_dir folder;
+  const auto path = penstock_test::write_film(
+      folder, {"a.mkv", "", "-c:v ffv1 -level 3 -g 1 -slices 4 -pix_fmt yuv420p", 5});
+  for (const bool checksums : {true, false}) {
+    const auto made = checksums
+                          ? path
+                          : penstock_test::write_film(
+                                folder, {"b.mkv", "", "-c:v ffv1 -level 3 -g 1 -slices 4 -slicecrc 0", 5});
+    byte_vector file = file_bytes(made);
+    const byte_vector all = open_film(file).frames({0, 1, 2, 3, 4});
+    open_film opened(file);
+    REQUIRE(opened.film().frames() == 5);
+    const ps::film_packet third = opened.scratch.reader().index().packets()[2];
+    file[third.offset + (checksums ? third.size / 2 : third.size - 2)] ^= std::byte{1};
+    open_film damaged(file);
+    CHECK(damaged.frames({3, 1}) == penstock_test::chosen_frames(all, 160 * 96 * 3, {3, 1}));
+    CHECK(caught([&] { static_cast<void>(damaged.frames({2})); }).line.find("cannot be decoded") !=
+          std::string::npos);
+    open_film recovering(file, {.recover = true});
+    CHECK((recovering.frames({2}) == byte_vector(160 * 96 * 3)));
+    CHECK(recovering.scratch.warnings == 1);
+  }
 }
 
 TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
@@ -352,9 +379,8 @@ TEST_CASE("times in the order of decoding are seen when frames come out", "[code
   const temp_dir folder;
   const auto right = penstock_test::write_film(
       folder, {"a.mkv", "", "-c:v libx264 -x264-params b-adapt=0:bframes=2 -pix_fmt yuv420p", 30});
-  const auto wrong = penstock_test::write_film(
-      folder, {"b.mkv", "", "-c copy -bsf:v setts=pts=DTS", 0, 160, 96,
-               "-i " + penstock_test::quoted_path(right)});
+  const auto wrong = penstock_test::write_film(folder, {"b.mkv", "", "-c copy -bsf:v setts=pts=DTS", 0, 160,
+                                                        96, "-i " + penstock_test::quoted_path(right)});
   open_film opened(file_bytes(wrong));
   const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({0, 9, 20})); });
   CHECK(failure.code == ps::errc::format);

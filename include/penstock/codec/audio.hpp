@@ -367,8 +367,7 @@ struct audio {
     const sound_form there = detail::ogg_form(what.file, end.position);
     if (!recover || there.frames == 0)
       throw error(errc::format, {"the ", name, " sound is truncated: it ends at ",
-                                 detail::time_text(there.frames, there.rate),
-                                 ", without a last page",
+                                 detail::time_text(there.frames, there.rate), ", without a last page",
                                  recover ? "" : "; write audio{.recover = true} for what can be had"})
           .at_offset(what.file.size());
     s.damage();

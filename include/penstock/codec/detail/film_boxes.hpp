@@ -101,7 +101,8 @@ class mp4_boxes {
         size = end - at;  // the last box, up to the end
       }
       if (size < head || size > end - at) {
-        if (top && size > end - at) found_.size = std::max(found_.size, size > film_extent::nowhere - at ? size : at + size);
+        if (top && size > end - at)
+          found_.size = std::max(found_.size, size > film_extent::nowhere - at ? size : at + size);
         if (strict || (top && fragmented_ && size < head)) damage(at);
         if (size < head) return;  // FFmpeg stops here, too
       }
@@ -261,7 +262,8 @@ class mp4_boxes {
     const std::uint64_t chunks = t.chunks * ((t.largest_chunk + 1023) / 1024);
     const std::uint64_t entries = pieces ? chunks : std::max(t.samples, t.ticks ? chunks : 0);
     if (pieces || t.one_size) claim(entries);
-    if (t.edits > 1) claim(entries > film_extent::nowhere / t.edits ? film_extent::nowhere : entries * t.edits);
+    if (t.edits > 1)
+      claim(entries > film_extent::nowhere / t.edits ? film_extent::nowhere : entries * t.edits);
     track_ = {};
   }
 

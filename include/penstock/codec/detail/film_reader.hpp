@@ -251,9 +251,9 @@ class film_reader {
     damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
     if (damaged_ && !recover) {
       if (extent.size > file.size())
-        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                   " bytes of at least ", extent.size,
-                                   "; write video{.recover = true} for what can be had"});
+        throw error(errc::format,
+                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ",
+                     extent.size, "; write video{.recover = true} for what can be had"});
       throw error(errc::format, {"the ", codec,
                                  " file is damaged: its container's parts do not fit together here; write "
                                  "video{.recover = true} for what can be had"})
