@@ -46,9 +46,10 @@ class film_decoder {
   /// Throws `errc::argument` if this FFmpeg has no decoder of the codec, and `errc::format` if it does not
   /// take the parameters.
   void open(const AVCodecParameters& parameters, unsigned reordered, std::uint64_t max_pixels, bool recover) {
-    // FFmpeg's decoder of FFV1 does not forget, and fills gaps with what it decoded last.
+    // FFmpeg's decoders of FFV1 and VP8 do not forget all, and fill gaps of damaged films with it.
     if (context_ && recover == recover_ && reordered == reordered_ && max_pixels == max_pixels_ &&
-        same(*parameters_, parameters) && parameters.codec_id != AV_CODEC_ID_FFV1)
+        same(*parameters_, parameters) && parameters.codec_id != AV_CODEC_ID_FFV1 &&
+        parameters.codec_id != AV_CODEC_ID_VP8)
       return;
     close();
     const AVCodec* const codec = avcodec_find_decoder(parameters.codec_id);
