@@ -425,6 +425,7 @@ TEST_CASE("boxes that claim more than they hold are refused before FFmpeg reads 
   CHECK(extent(box("cmov", "")).claimed > 0xffff'ffff);
   CHECK(extent(track(box("stsd", none + big(1) + box("avc1", box("stsz", none + big(1) + many))))).claimed >
         0xffff'ffff);
+  CHECK(extent(track(box("stsd", none + big(1) + box("mebx", box("keys", many))))).damage == nowhere);
   CHECK(extent(track(box("stts", ""))).claimed > 0xffff'ffff);
   std::string names;
   for (int i = 0; i < 2'000; ++i) names += box("\xa9nam", big(4) + "name");

@@ -260,7 +260,7 @@ class film_reader {
           .at_offset(extent.damage);
     }
     // The demuxer allocates for what a header claims, before frames are counted.
-    constexpr std::uint64_t always = 1u << 20;
+    constexpr std::uint64_t always = 1u << 22;
     if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
       throw error(errc::limit,
                   {"the ", codec, " file's header has a few bytes that stand for ", extent.claimed,
