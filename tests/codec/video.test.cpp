@@ -319,6 +319,32 @@ TEST_CASE("a GPU that is asked for decodes, or is missed", "[codec][video]") {
   CHECK(opened.frames({3}).size() == 160 * 96 * 3);
 }
 
+TEST_CASE("damage in FFV1 is an error, though FFmpeg shows the frame", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("ffv1")) return;
+  const temp_dir folder;
+  const auto path = penstock_test::write_film(
+      folder, {"a.mkv", "", "-c:v ffv1 -level 3 -g 1 -slices 4 -pix_fmt yuv420p", 5});
+  for (const bool checksums : {true, false}) {
+    const auto made = checksums
+                          ? path
+                          : penstock_test::write_film(
+                                folder, {"b.mkv", "", "-c:v ffv1 -level 3 -g 1 -slices 4 -slicecrc 0", 5});
+    byte_vector file = file_bytes(made);
+    const byte_vector all = open_film(file).frames({0, 1, 2, 3, 4});
+    open_film opened(file);
+    REQUIRE(opened.film().frames() == 5);
+    const ps::film_packet third = opened.scratch.reader().index().packets()[2];
+    file[third.offset + (checksums ? third.size / 2 : third.size - 2)] ^= std::byte{1};
+    open_film damaged(file);
+    CHECK(damaged.frames({3, 1}) == penstock_test::chosen_frames(all, 160 * 96 * 3, {3, 1}));
+    CHECK(caught([&] { static_cast<void>(damaged.frames({2})); }).line.find("cannot be decoded") !=
+          std::string::npos);
+    open_film recovering(file, {.recover = true});
+    CHECK((recovering.frames({2}) == byte_vector(160 * 96 * 3)));
+    CHECK(recovering.scratch.warnings == 1);
+  }
+}
+
 TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;
@@ -462,6 +488,7 @@ TEST_CASE("boxes that claim more than they hold are refused before FFmpeg reads 
   CHECK(extent(box("cmov", "")).claimed > 0xffff'ffff);
   CHECK(extent(track(box("stsd", none + big(1) + box("avc1", box("stsz", none + big(1) + many))))).claimed >
         0xffff'ffff);
+  CHECK(extent(track(box("stsd", none + big(1) + box("mebx", box("keys", many))))).damage == nowhere);
   CHECK(extent(track(box("stts", ""))).claimed > 0xffff'ffff);
   std::string names;
   for (int i = 0; i < 2'000; ++i) names += box("\xa9nam", big(4) + "name");

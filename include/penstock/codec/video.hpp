@@ -297,11 +297,12 @@ class film {
 /// it, then a hash of what its container says; and the decoder's work.
 /// Memory per worker: 40 bytes a packet, the decoder's pictures, one frame in RGB, and the packets of files
 /// whose bytes the container changes; of the process, `index_memory`. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg
-/// says that it is not as it was encoded, with its number and second. Damage that changes pixels and breaks
-/// no rule of the codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is
-/// allocated for them but FFmpeg's index, of 24 bytes for each frame that the header claims; `errc::argument`
-/// if FFmpeg was built without the decoder.
+/// Throws `errc::format` for what is no film, and for truncated and damaged files: parts of a container that
+/// do not fit together, with their offset; a frame of which FFmpeg, or FFV1's checksums, say that it is not
+/// as it was encoded, with its number and second; frames that come out in another order than their times.
+/// Damage that changes pixels and breaks no rule of the codec is not seen. `errc::limit` for sizes and
+/// numbers beyond `limits`, before anything is allocated for them but FFmpeg's index, of 24 bytes for each
+/// frame that the header claims; `errc::argument` if FFmpeg was built without the decoder.
 /// FFmpeg's demuxers write to the standard error stream what they think of damaged files, unless the program
 /// calls `av_log_set_level`.
 /// Source: libavformat, libavcodec and libswscale of FFmpeg 4.4 to 8.

@@ -156,7 +156,7 @@ class mp4_boxes {
     } else if (type == "stsd") {
       // Sample entries have boxes, too, none of which has a table.
       for (std::uint64_t i = at; end - i >= 4; ++i)
-        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovkeysilociinf"))
+        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
           return refuse(box);
     } else if (is_one_of(type, "cmov")) {
       refuse(box);  // unpacks to anything

@@ -36,8 +36,9 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
 [[nodiscard]] inline std::uint64_t pairs_of_tags(bytes_view bytes, std::string_view head = "") noexcept {
   std::uint64_t pairs = 0, tags = 0;
   const std::string_view text = text_of(bytes), tag = "\x67\xc8";
-  for (std::size_t at = text.find(head); at != std::string_view::npos; at = text.find(tag, at + tag.size()))
-    pairs += tags++;
+  std::size_t at = text.find(head);
+  if (at == std::string_view::npos) return 0;
+  for (; (at = text.find(tag, at)) != std::string_view::npos; at += tag.size()) pairs += ++tags;
   return pairs;
 }
 

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include <libavutil/hwcontext.h>
+#include <libavutil/crc.h>
 #include <libswscale/swscale.h>
 }
 
@@ -45,6 +46,24 @@ struct free_reference {
   return nullptr;
 }
 
+/// Whether a packet of FFV1, from version 3 on, is as it was written; FFmpeg checks that, and only prints it.
+/// Slices end with their size, and mostly with a checksum. Source: RFC 9043, 4.8.
+[[nodiscard]] inline bool is_whole_ffv1(bytes_view packet) noexcept {
+  const auto slices = [&](std::size_t trailer) {
+    for (std::size_t end = packet.size(); end != 0;) {
+      if (end < trailer) return false;
+      const std::uint64_t size = big_endian(packet, end - trailer, 3) + trailer;
+      if (size > end) return false;
+      end -= static_cast<std::size_t>(size);
+      if (trailer != 3 && av_crc(av_crc_get_table(AV_CRC_32_IEEE), 0,
+                                 reinterpret_cast<const std::uint8_t*>(packet.data()) + end, size) != 0)
+        return false;
+    }
+    return true;
+  };
+  return slices(3) || slices(8);
+}
+
 /// A decoder of FFmpeg, which is kept as long as films have the same parameters.
 class film_decoder {
  public:
@@ -67,8 +86,10 @@ class film_decoder {
   /// Throws `errc::argument` if this FFmpeg has no decoder of the codec, and `errc::format` if it does not
   /// take the parameters.
   void open(const AVCodecParameters& parameters, unsigned reordered, std::uint64_t max_pixels, bool recover) {
+    // FFmpeg's decoders of FFV1 and VP8 do not forget all, and fill gaps of damaged films with it.
     if (context_ && recover == recover_ && reordered == reordered_ && max_pixels == max_pixels_ &&
-        same(*parameters_, parameters))
+        same(*parameters_, parameters) && parameters.codec_id != AV_CODEC_ID_FFV1 &&
+        parameters.codec_id != AV_CODEC_ID_VP8)
       return;
     close();
     const AVCodec* const codec =
@@ -125,6 +146,9 @@ class film_decoder {
   /// no other frame needs it.
   [[nodiscard]] int send(bytes_view bytes, bool shown, bool key, bool wanted, std::uint32_t frame,
                          std::uint32_t order) {
+    if (parameters_->codec_id == AV_CODEC_ID_FFV1 && parameters_->extradata_size != 0 &&
+        !is_whole_ffv1(bytes))
+      return AVERROR_INVALIDDATA;
     AVPacket& packet = *packet_;
     // Memory that the decoder shares; it would copy that of others.
     if (av_new_packet(&packet, static_cast<int>(bytes.size())) < 0) throw std::bad_alloc();

@@ -293,16 +293,16 @@ class film_reader {
     damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
     if (damaged_ && !recover) {
       if (extent.size > file.size())
-        throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                   " bytes of at least ", extent.size,
-                                   "; write video{.recover = true} for what can be had"});
+        throw error(errc::format,
+                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ",
+                     extent.size, "; write video{.recover = true} for what can be had"});
       throw error(errc::format, {"the ", codec,
                                  " file is damaged: its container's parts do not fit together here; write "
                                  "video{.recover = true} for what can be had"})
           .at_offset(extent.damage);
     }
     // The demuxer allocates for what a header claims, before frames are counted.
-    constexpr std::uint64_t always = 1u << 20;
+    constexpr std::uint64_t always = 1u << 22;
     if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
       throw error(errc::limit,
                   {"the ", codec, " file's header has a few bytes that stand for ", extent.claimed,
