@@ -84819,8 +84819,8 @@ struct film_extent {
 
   std::uint64_t size = 0;          ///< more than the file has if it is truncated
   std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
-  /// What the demuxer's index has beyond what the file's own tables have, about: samples of one size, and
-  /// those that edit lists repeat.
+  /// What the demuxer would keep or do beyond what the file's own tables have, about: samples of one size,
+  /// those that edit lists repeat, pairs of names.
   std::uint64_t claimed = 0;
   std::vector<std::uint64_t> lost = {};  ///< where fragments begin that FFmpeg would read wrongly, or fail at
 };
@@ -84882,7 +84882,9 @@ class mp4_boxes {
   /// The boxes from one place to another; `parent` is empty at the top level.
   void walk(std::string_view parent, std::uint64_t at, std::uint64_t end, unsigned depth) {
     const bool top = parent.empty(), strict = is_one_of(parent, "mooftraf");
-    while (end - at >= 8) {
+    const bool names = is_one_of(parent, "udtailst");  // FFmpeg compares each with all others
+    for (std::uint64_t boxes = 1; end - at >= 8; ++boxes) {
+      if (names) claim(boxes);
       std::uint64_t size = number(at), head = 8;
       if (size == 1) {
         if (end - at < 16) break;
@@ -84947,7 +84949,7 @@ class mp4_boxes {
     } else if (type == "stsd") {
       // Sample entries have boxes, too, none of which has a table.
       for (std::uint64_t i = at; end - i >= 4; ++i)
-        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovkeysilociinf"))
+        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
           return refuse(box);
     } else if (is_one_of(type, "cmov")) {
       refuse(box);  // unpacks to anything
@@ -85101,15 +85103,28 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return false;
 }
 
+/// How many pairs the tags make that are in these bytes, or behind the first head of tags in them: FFmpeg
+/// compares each with all others.
+[[nodiscard]] inline std::uint64_t pairs_of_tags(bytes_view bytes, std::string_view head = "") noexcept {
+  std::uint64_t pairs = 0, tags = 0;
+  const std::string_view text = text_of(bytes), tag = "\x67\xc8";
+  std::size_t at = text.find(head);
+  if (at == std::string_view::npos) return 0;
+  for (; (at = text.find(tag, at)) != std::string_view::npos; at += tag.size()) pairs += ++tags;
+  return pairs;
+}
+
 /// Follows segments and clusters into their elements: FFmpeg's demuxer leaves out what it cannot read, and
 /// says nothing. What is behind a segment that says its size is not looked at. Source: RFC 8794; RFC 9559.
-[[nodiscard]] inline film_extent matroska_extent(bytes_view file) noexcept {
-  std::uint64_t at = 0, end = file.size();
+[[nodiscard]] inline film_extent matroska_extent(bytes_view file) {
+  constexpr std::uint64_t nowhere = film_extent::nowhere;
+  constexpr std::string_view tags = "\x12\x54\xc3\x67";
+  std::uint64_t at = 0, end = file.size(), pairs = 0;
   bool in_segment = false;  // of a known size, which is all there
   while (at < end) {
     const std::uint64_t element = at;
     const auto cut = [&](std::uint64_t size) {
-      return in_segment ? film_extent{file.size(), element} : film_extent{size};
+      return in_segment ? film_extent{file.size(), element, pairs} : film_extent{size, nowhere, pairs};
     };
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
@@ -85117,13 +85132,16 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
         ++length;
       return length;
     };
+    const auto damaged = [&] {
+      return film_extent{file.size(), element, pairs + pairs_of_tags(file.subspan(to_size(element)), tags)};
+    };
     const unsigned id_bytes = length_at(at);
-    if (id_bytes > 4) return {file.size(), element};
+    if (id_bytes > 4) return damaged();
     if (end - at <= id_bytes) return cut(at + id_bytes + 1);
     const std::uint64_t id = big_endian(file, at, id_bytes);
     at += id_bytes;
     const unsigned size_bytes = length_at(at);
-    if (size_bytes > 8 || !is_matroska_element(id)) return {file.size(), element};
+    if (size_bytes > 8 || !is_matroska_element(id)) return damaged();
     if (end - at < size_bytes) return cut(at + size_bytes);
     const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
     const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
@@ -85131,9 +85149,11 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
     constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
     const bool group = id == segment || id == cluster;
     if (size == ones) {
-      if (!group) return {file.size(), element};
+      if (!group) return damaged();
       continue;
     }
+    if (id == 0x1254c367)
+      pairs += pairs_of_tags(file.subspan(to_size(at), to_size(std::min(size, file.size() - at))));
     if (size > end - at) return cut(at + size);
     if (id == segment && !in_segment) {
       in_segment = true;
@@ -85141,7 +85161,8 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
     }
     if (!group) at += size;
   }
-  return {file.size()};
+  if (at < file.size()) pairs += pairs_of_tags(file.subspan(to_size(at)), tags);  // FFmpeg may find them
+  return {file.size(), nowhere, pairs};
 }
 
 /// As the container says; the file's own size where it does not.

@@ -8,8 +8,8 @@
 #include <penstock/codec/detail/film_reader.hpp>
 
 extern "C" {
-#include <libavutil/hwcontext.h>
 #include <libavutil/crc.h>
+#include <libavutil/hwcontext.h>
 #include <libswscale/swscale.h>
 }
 
