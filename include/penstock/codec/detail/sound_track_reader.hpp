@@ -103,6 +103,11 @@ class sound_track_reader {
                   {"the video file is truncated: it has ", file.size(), " bytes of at least ", extent.size});
     if (extent.damage != film_extent::nowhere)
       throw error(errc::format, "the video file is damaged").at_offset(extent.damage);
+    // The demuxer allocates for what a header claims.
+    constexpr std::uint64_t most = 1u << 24;
+    if (extent.claimed > most)
+      throw error(errc::limit, {"the video file's header has a few bytes that stand for ", extent.claimed,
+                                " packets or names"});
     const auto identity = keep == 0 ? std::optional<film_identity>() : film_identity_of(file, container);
     auto& kept = kept_indexes<kept_sound_track>::of_process();
     if (identity) track_ = kept.find(*identity);
@@ -110,7 +115,7 @@ class sound_track_reader {
     auto* const made = new kept_sound_track;
     track_ = shared<const kept_sound_track>(made);
     try {
-      find_packets(film_demuxer(file, container), container, *made, limits);
+      find_packets(film_demuxer(file, container, {}), container, *made, limits);
     } catch (...) {
       track_ = nullptr;
       throw;
