@@ -98,7 +98,8 @@ void write_idx(const std::string& name, const std::string& bytes) {
 const bool has_files = [] {
   namespace fs = std::filesystem;
   using namespace std::string_literals;
-  for (const char* folder : {"train", "train/cat", "train/dog", "coco", "coco/.nv-meta", "derived", "cache"})
+  for (const char* folder : {"train", "train/cat", "train/dog", "coco", "coco/.nv-meta", "derived", "cache",
+                             "data", "data/train", "shar"})
     fs::create_directory(folder);
   write_file("train/cat/1.jpg", "a cat");
   write_file("train/dog/2.jpeg", "a dog");

@@ -35,7 +35,7 @@ struct folder_closer {
   void operator()(DIR* opened) const noexcept { ::closedir(opened); }
 };
 /// The paths of the files in a folder, sorted.
-[[nodiscard]] inline std::vector<std::string> files_in_folder(const std::string& folder) {
+[[nodiscard]] inline std::vector<std::string> shar_files_in(const std::string& folder) {
   std::vector<std::string> found;
   const std::unique_ptr<DIR, folder_closer> opened(::opendir(folder.c_str()));
   if (!opened) throw files::failure("open the folder", folder, errno);
@@ -66,7 +66,7 @@ class shar_reader {
   }
 
   [[nodiscard]] utterance_list read() {
-    const std::vector<std::string> all = files_in_folder(folder_);
+    const std::vector<std::string> all = shar_files_in(folder_);
     made_.tables = shards_of(all, "cuts", ".jsonl");
     made_.files = shards_of(all, field_, ".tar");
     check_count(made_.files, field_);
