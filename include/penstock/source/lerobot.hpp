@@ -10,6 +10,8 @@
 #include <penstock/source/windows.hpp>
 #include <penstock/stage/decode.hpp>
 
+#include <bit>
+
 namespace penstock::inline v0_1 {
 
 /// Which samples `lerobot` has.
@@ -24,20 +26,16 @@ struct lerobot_options {
 namespace detail {
 
 template <class T>
-inline constexpr std::string_view lerobot_dtype = std::same_as<T, bool>                      ? "bool"
-                                                  : std::same_as<T, float>                   ? "float32"
-                                                  : std::same_as<T, double>                  ? "float64"
-                                                  : std::same_as<T, half>                    ? "float16"
-                                                  : std::convertible_to<T, std::string_view> ? "string"
-                                                  : std::unsigned_integral<T> ? (sizeof(T) == 1   ? "uint8"
-                                                                                 : sizeof(T) == 2 ? "uint16"
-                                                                                 : sizeof(T) == 4 ? "uint32"
-                                                                                                  : "uint64")
-                                                  : std::signed_integral<T>   ? (sizeof(T) == 1   ? "int8"
-                                                                                 : sizeof(T) == 2 ? "int16"
-                                                                                 : sizeof(T) == 4 ? "int32"
-                                                                                                  : "int64")
-                                                                              : "";
+[[nodiscard]] consteval std::string_view lerobot_dtype() {
+  constexpr std::string_view reals[] = {"float16", "float32", "float64"};
+  constexpr std::string_view wholes[] = {"uint8", "uint16", "uint32", "uint64",
+                                         "int8",  "int16",  "int32",  "int64"};
+  constexpr auto size = static_cast<std::size_t>(std::countr_zero(sizeof(T)));
+  if constexpr (std::integral<T>)
+    return wholes[size + (std::signed_integral<T> ? 4 : 0)];
+  else
+    return reals[size - 1];
+}
 
 /// Reads a feature of numbers: an array of the shape that `meta/info.json` says; of shape (1), which tables
 /// hold as a number, of no dimension.
@@ -87,9 +85,11 @@ using lerobot_column = typename std::conditional_t<arrow_number_of<T> != arrow_n
 template <class C>
 inline constexpr std::string_view dtype_of_codec = "";
 template <class T>
-inline constexpr std::string_view dtype_of_codec<lerobot_array<T>> = lerobot_dtype<T>;
-template <class T>
-inline constexpr std::string_view dtype_of_codec<arrow_value<T>> = lerobot_dtype<T>;
+inline constexpr std::string_view dtype_of_codec<lerobot_array<T>> = lerobot_dtype<T>();
+template <>
+inline constexpr std::string_view dtype_of_codec<arrow_value<bool>> = "bool";
+template <>
+inline constexpr std::string_view dtype_of_codec<arrow_value<std::string_view>> = "string";
 
 /// The codec of a column, which knows the feature's shape. Throws `errc::argument` for another dtype.
 template <class Field>
