@@ -62,7 +62,7 @@ bool equal(const Values& values, std::string_view line) {
   return !(in >> wanted);
 }
 
-std::uint32_t crc32(std::span<const std::uint8_t> bytes) {
+std::uint32_t crc_of(std::span<const std::uint8_t> bytes) {
   std::uint32_t crc = ~0u;
   for (const std::uint8_t byte : bytes) {
     crc ^= byte;
@@ -86,7 +86,7 @@ void compare(std::span<const std::uint8_t> frames, std::string_view line, differ
   in >> count >> height >> width >> step >> crc >> digits;
   REQUIRE(frames.size() == count * height * width * 3);
   found.frames += count;
-  found.others += crc32(frames) == crc ? 0 : count;
+  found.others += crc_of(frames) == crc ? 0 : count;
   const auto at = [&](std::size_t n, std::size_t y, std::size_t x) {
     return frames.data() + ((n * height + y) * width + x) * 3;
   };
@@ -146,10 +146,9 @@ difference compare_set(const std::filesystem::path& folder) {
 }
 
 }  // namespace lerobot_sets_test
-using namespace lerobot_sets_test;
 
 TEST_CASE("samples of a data set that lerobot has made are lerobot's", "[source][lerobot_sets]") {
-  const difference found = compare_set(penstock_test::fixture("lerobot_set"));
+  const auto found = lerobot_sets_test::compare_set(penstock_test::fixture("lerobot_set"));
   CHECK(found.largest <= 2);  // FFmpeg's code for other processors may round otherwise
 }
 
@@ -159,7 +158,7 @@ TEST_CASE("samples of data sets that lerobot makes are lerobot's", "[source][ler
   std::size_t sets = 0;
   for (const auto& one : std::filesystem::directory_iterator(folder)) {
     INFO(one.path());
-    const difference found = compare_set(one.path());
+    const auto found = lerobot_sets_test::compare_set(one.path());
     CHECK(found.largest <= 2);
     WARN(one.path().filename().string() << ": " << found.frames << " frames, of which " << found.others
                                         << " differ from lerobot's, by " << found.largest << " at most");
