@@ -160,7 +160,7 @@ class film_bytes {
 /// A film's demuxer: opened once, read to the end, closed.
 class film_demuxer {
  public:
-  film_demuxer(bytes_view file, film_container container, std::span<const std::uint64_t> hidden)
+  film_demuxer(bytes_view file, film_container container, std::span<const std::uint64_t> hidden = {})
       : bytes_(file, hidden) {
     AVFormatContext* made = avformat_alloc_context();
     check_memory(made);

@@ -115,7 +115,7 @@ class sound_track_reader {
     auto* const made = new kept_sound_track;
     track_ = shared<const kept_sound_track>(made);
     try {
-      find_packets(film_demuxer(file, container, {}), container, *made, limits);
+      find_packets(film_demuxer(file, container), container, *made, limits);
     } catch (...) {
       track_ = nullptr;
       throw;
