@@ -17,6 +17,7 @@ extern "C" {
 #include <libavformat/avformat.h>
 }
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -132,10 +133,12 @@ class film_bytes {
     if (left == 0 || size <= 0) return AVERROR_EOF;
     const std::size_t count = std::min(left, static_cast<std::size_t>(size));
     std::memcpy(to, bytes.file_.data() + bytes.at_, count);
-    for (const std::uint64_t box : bytes.hidden_)
+    const std::uint64_t begin = bytes.at_, end = begin + count;
+    for (auto box = std::lower_bound(bytes.hidden_.begin(), bytes.hidden_.end(), begin < 8 ? 0 : begin - 8);
+         box != bytes.hidden_.end() && *box < end; ++box)
       for (std::uint64_t i = 0; i < 4; ++i)
-        if (const std::uint64_t at = box + 4 + i - bytes.at_; at < count)
-          to[at] = static_cast<std::uint8_t>("free"[i]);
+        if (const std::uint64_t at = *box + 4 + i; at >= begin && at < end)
+          to[at - begin] = static_cast<std::uint8_t>("free"[i]);
     bytes.at_ += count;
     return static_cast<int>(count);
   }
