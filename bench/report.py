@@ -64,6 +64,7 @@ PROGRAMS = (
     ("bench_audio_utterances", ("49a", "49b")),
     ("bench_windows", ("46a", "46b")),
     ("bench_audio_log_mel", ("47a", "47b", "47c")),
+    ("bench_robots", ("63",)),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
     ("bench_gpu_images", ("gpu4", "gpu5")),
 )
@@ -72,6 +73,7 @@ OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstoc
             "bench_formats_parquet": ("columns of Parquet", "built without penstock::arrow"),
             "bench_sequences_tokenise": ("texts to tokens", "built without penstock::pcre2"),
             "bench_audio": ("sounds to batches", "built without penstock::audio or penstock::resample"),
+            "bench_robots": ("a LeRobot data set", "built without penstock::arrow or penstock::video"),
             "bench_cache": ("a node's cache", "built without penstock::cache"),
             "bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),

@@ -29,8 +29,8 @@ fi
 mkdir -p "$(dirname "$build")"
 cuda=OFF
 [ ! -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ] || cuda=ON
-# Arrow C++, of PyPI if the machine has none, for rows 26m to 26s and 26x.
-arrow=$(arrow_python "$build/arrow") || { arrow=; echo "run.sh: pyarrow cannot be installed; rows 26m to 26x need it" >&2; }
+# Arrow C++, of PyPI if the machine has none, for rows 26m to 26s, 26x and 63.
+arrow=$(arrow_python "$build/arrow") || { arrow=; echo "run.sh: pyarrow cannot be installed; rows 26m to 26x and 63 need it" >&2; }
 [ -z "$arrow" ] || export BENCH_ARROW_PYTHON=$arrow
 cmake --preset bench "-DPENSTOCK_ENABLE_CUDA=$cuda" "-DPENSTOCK_ARROW_PYTHON=$arrow" -B "$build" > "$build.log" 2>&1 ||
   { cat "$build.log" >&2; exit 1; }
@@ -145,6 +145,17 @@ if "$peers/bin/python" -c 'import numpy, torchaudio' 2> /dev/null || pip_install
   export BENCH_TORCHAUDIO_PYTHON=$peers/bin/python
 else
   echo "run.sh: torchaudio cannot be installed; row 47 is left out" >&2
+fi
+# The peer of row 63. It pins versions of what it needs: an environment of its own.
+export BENCH_LEROBOT_SCRIPT=$root/bench/robots/peer_lerobot.py
+lerobot_imports() { "$build/lerobot/bin/python" -c 'from lerobot.datasets.lerobot_dataset import LeRobotDataset' 2> /dev/null; }
+if lerobot_imports ||
+  { python3 -m venv "$build/lerobot" > /dev/null 2>&1 &&
+    timeout 900 "$build/lerobot/bin/pip" --quiet --disable-pip-version-check install lerobot==0.4.4 > /dev/null 2>&1 &&
+    lerobot_imports; }; then
+  export BENCH_LEROBOT_PYTHON=$build/lerobot/bin/python
+else
+  echo "run.sh: lerobot cannot be installed; row 63 is left out" >&2
 fi
 # Petastorm needs old versions of its libraries: an environment of its own.
 petastorm_imports() { "$build/petastorm/bin/python" -c 'import torch; from petastorm import make_batch_reader' 2> /dev/null; }

@@ -9,17 +9,20 @@
 #include <penstock/image/pixels.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <ios>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// A white sheet of paper, RGB, for pictures and lines of text.
 class contact_sheet {
  public:
+  using colour = std::array<std::uint8_t, 3>;
   static constexpr std::uint32_t gap = 4, label_height = 18;
 
   explicit contact_sheet(penstock::image_size size)
@@ -40,17 +43,29 @@ class contact_sheet {
       text.resize(maximum);
       if (maximum > 4) text.replace(maximum - 2, 2, "..");
     }
-    const std::uint32_t top = y + (label_height - letters::height * dot) / 2;
+    write(x, y + (label_height - letters::height * dot) / 2, dot, text);
+  }
+  /// Writes text of which (x, y) is the upper left corner, and `dot` the size of its dots.
+  void write(std::uint32_t x, std::uint32_t y, std::uint32_t dot, std::string_view text) {
     for (const char c : text) {
-      for (std::uint32_t dy = 0; dy < letters::height * dot; ++dy)
-        for (std::uint32_t dx = 0; dx < letters::width * dot; ++dx)
-          if (letters::dot(c, dx / dot, dy / dot)) std::fill_n(at(x + dx, top + dy), 3, std::uint8_t{0});
+      for (std::uint32_t dy = 0; dy < letters::height; ++dy)
+        for (std::uint32_t dx = 0; dx < letters::width; ++dx)
+          if (letters::dot(c, dx, dy)) fill(x + dx * dot, y + dy * dot, {dot, dot}, {0, 0, 0});
       x += (letters::width + 1) * dot;
     }
   }
+  /// Fills a rectangle of which (x, y) is the upper left corner.
+  void fill(std::uint32_t x, std::uint32_t y, penstock::image_size area, colour with) {
+    for (std::uint32_t r = 0; r < area.height; ++r)
+      for (std::uint32_t c = 0; c < area.width; ++c) std::copy_n(with.data(), 3, at(x + c, y + r));
+  }
   /// A gray line of one pixel, downwards from (x, y).
   void line(std::uint32_t x, std::uint32_t y, std::uint32_t length) {
-    for (std::uint32_t i = 0; i < length; ++i) std::fill_n(at(x, y + i), 3, std::uint8_t{128});
+    fill(x, y, {1, length}, {128, 128, 128});
+  }
+  /// All pixels, as an image.
+  [[nodiscard]] penstock::tensor_view<const std::uint8_t> image() const {
+    return {values_.data(), penstock::extents(size_.height, size_.width, 3)};
   }
   /// Writes a PNG file.
   void save(const std::string& path) const {

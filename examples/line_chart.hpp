@@ -51,6 +51,14 @@ class line_chart {
     return out + "</svg>\n";
   }
 
+  /// 1, 2 or 5 times a power of ten, of which at most five are in `top`.
+  static double step_of(double top) {
+    double step = std::pow(10, std::floor(std::log10(std::max(top, 1e-9) / 5)));
+    for (const double times : {2.0, 2.5, 2.0})
+      if (top / step > 5 + 1e-9) step *= times;
+    return step;
+  }
+
  private:
   struct panel_of_lines {
     std::string heading;
@@ -63,13 +71,6 @@ class line_chart {
                           gap = 52;
   static constexpr std::string_view grey = "#727a85";
 
-  /// 1, 2 or 5 times a power of ten, of which at most five are in `top`.
-  static double step_of(double top) {
-    double step = std::pow(10, std::floor(std::log10(std::max(top, 1e-9) / 5)));
-    for (const double times : {2.0, 2.5, 2.0})
-      if (top / step > 5 + 1e-9) step *= times;
-    return step;
-  }
   static std::string number(double value) {
     std::array<char, 32> digits{};
     std::snprintf(digits.data(), digits.size(), "%.6g", std::round(value * 100) / 100);

@@ -2,14 +2,14 @@
 
 // Shows what a model sees: a contact sheet, as PNG, of the first samples of an epoch. For each sample it has
 // the image as it is, the image after augmentation, and the label below: its number, and its name if there is
-// a file of names. The order and the random numbers are those of a training loop with the same seed and the
-// same stages.
+// a file of names. Of a film it shows a strip of frames, of a sound the waveform and the mel features. The
+// extensions of the members say which of them samples are. The order and the random numbers are those of a
+// training loop with the same seed and the same stages.
 
 #include "arguments.hpp"
-#include "contact_sheet.hpp"
+#include "preview_parts.hpp"
 
 #include <penstock/codec/image_of.hpp>
-#include <penstock/codec/integer.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/npy_image.hpp>
 #include <penstock/codec/png.hpp>
@@ -18,6 +18,7 @@
 #include <penstock/penstock.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -25,13 +26,13 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
 
 namespace {
-
-constexpr std::uint32_t gap = contact_sheet::gap, label_height = contact_sheet::label_height;
 
 /// The lines of a file: name 0, name 1, ...
 std::vector<std::string> names_in(const std::string& path) {
@@ -45,77 +46,126 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
-std::string label_text(std::int64_t label, const std::vector<std::string>& names) {
-  const bool named = label >= 0 && static_cast<std::uint64_t>(label) < names.size();
-  return std::to_string(label) + (named ? " " + names[static_cast<std::size_t>(label)] : "");
-}
+constexpr ps::fixed_string members = "jpg;jpeg;png;webp;npy";
 
-void preview(const std::string& shards, const std::string& out, std::uint32_t count, std::uint32_t columns,
-             std::uint32_t size, std::uint64_t seed, const std::vector<std::string>& names) {
-  if (count == 0 || columns == 0 || size < 16)
-    throw std::runtime_error("--count and --columns are at least 1, and --size is from 16 to 4096");
-  // The batches and the sheet: each has two images of three bytes a pixel.
-  constexpr std::uint64_t max_pixels = 1'000'000'000 / 12;
-  if (std::uint64_t{count} * size * size > max_pixels)
-    throw std::runtime_error("--count " + std::to_string(count) + " with --size " + std::to_string(size) +
-                             " needs more than 1 GB; a sheet of that size has room for " +
-                             std::to_string(max_pixels / (std::uint64_t{size} * size)));
+void show_images(preview_request request) {
+  const std::uint32_t size = request.size;
+  const preview_pairs pairs(request, {size, size});
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
-  const auto samples =
-      ps::webdataset(shards) |
-      ps::decode<ps::field<"jpg;jpeg;png;webp;npy", picture>, ps::field<"cls", ps::integer>> |
-      ps::shuffle(ps::seed(seed)) | ps::take(count);
-  const auto originals =
-      samples | ps::map<"jpg">(ps::resize(size), ps::center_crop(size)) | ps::batch(count) | ps::workers(2);
+  const auto samples = ps::webdataset(request.shards) | ps::decode<ps::field<members, picture>> |
+                       ps::shuffle(ps::seed(request.seed)) | ps::take(request.count);
+  const auto originals = samples | ps::map<"jpg">(ps::resize(size), ps::center_crop(size)) |
+                         ps::batch(request.count) | ps::workers(2);
   const auto jitter = ps::color_jitter(0.4, 0.4, 0.4);
   const auto augmented = samples |
                          ps::map<"jpg">(ps::random_resized_crop(size), ps::horizontal_flip(), jitter) |
-                         ps::batch(count) | ps::seed(seed) | ps::workers(2);
+                         ps::batch(request.count) | ps::seed(request.seed) | ps::workers(2);
+  pairs.save(originals, augmented,
+             [](contact_sheet& paper, std::uint32_t x, std::uint32_t y, const auto& batch, std::uint32_t i) {
+               paper.put(x, y, ps::get<"jpg">(batch)[i]);
+             });
+}
 
-  auto first = originals.epoch(0);
-  auto second = augmented.epoch(0);
-  const auto plain = first.begin();
-  const auto changed = second.begin();
-  const auto shown = static_cast<std::uint32_t>((*plain).size());
-  // A line on top says which is which; a gray one stands between the two.
-  const std::uint32_t cell_width = 2 * (size + gap) + gap, cell_height = size + label_height + gap;
-  const std::uint32_t across = std::min(columns, shown), down = (shown + across - 1) / across;
-  contact_sheet paper({across * cell_width + gap, label_height + down * cell_height + gap});
-  for (std::uint32_t i = 0; i < shown; ++i) {
-    const std::uint32_t left = gap + i % across * cell_width, right = left + size + gap,
-                        y = label_height + gap + i / across * cell_height;
-    if (i < across) {
-      paper.put(left, 0, size, "original");
-      paper.put(right, 0, size, "augmented");
-    }
-    paper.put(left, y, ps::get<"jpg">(*plain)[i]);
-    paper.put(right, y, ps::get<"jpg">(*changed)[i]);
-    paper.line(left + size + gap / 2, y, size);
-    paper.put(left, y + size, right + size - left, label_text(ps::get<"cls">(*plain)[i], names));
+const add_preview_kind added({"images", members.text, 4, 160, &show_images});
+
+/// The names of the kinds that read a member of a sample, with a comma between them.
+template <class Sample>
+std::string kinds_of(const Sample& sample) {
+  std::string names;
+  for (const preview_kind& kind : preview_kinds()) {
+    const std::string read = ";" + std::string(kind.members) + ";";
+    bool reads = false;
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      reads = reads || read.find(";" + std::string(sample.name(i)) + ";") != read.npos;
+    if (reads) names.append(names.empty() ? "" : ", ").append(kind.name);
   }
-  paper.save(out);
-  std::printf("%s: %u samples, each as it is and augmented\n", out.c_str(), shown);
+  return names;
+}
+
+/// The label in `cls` with its name, otherwise the first line of `txt`, otherwise the key.
+template <class Sample>
+std::string caption_of(const Sample& sample, const std::vector<std::string>& names) {
+  std::string caption(sample.key());
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    if (sample.name(i) != "cls" && sample.name(i) != "txt") continue;
+    const std::string_view all = ps::text_of(sample.member(i).finish());
+    caption = all.substr(0, all.find_first_of("\r\n"));
+    if (sample.name(i) == "txt") continue;
+    std::size_t label = 0;
+    const char* const end = caption.data() + caption.size();
+    if (std::from_chars(caption.data(), end, label).ptr == end && label < names.size())
+      caption += " " + names[label];
+    break;
+  }
+  return caption;
+}
+
+/// Fills in the captions, and returns the names of the kinds that the first sample is of.
+std::string look_at(preview_request& request, const std::vector<std::string>& names) {
+  const auto texts =
+      ps::webdataset(request.shards) |
+      ps::map([&](const auto& sample) { return kinds_of(sample) + "\n" + caption_of(sample, names); }) |
+      ps::shuffle(ps::seed(request.seed)) | ps::take(request.count) | ps::batch(request.count, ps::ragged);
+  std::string kinds;
+  for (auto&& batch : texts.epoch(0))
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const std::string text(batch.values()[i].begin(), batch.values()[i].end());
+      if (request.captions.empty()) kinds = text.substr(0, text.find('\n'));
+      request.captions.push_back(text.substr(text.find('\n') + 1));
+    }
+  if (request.captions.empty()) throw std::runtime_error("there are no samples in " + request.shards);
+  return kinds;
+}
+
+const preview_kind& kind_of_name(const std::string& name) {
+  std::string known;
+  for (const preview_kind& kind : preview_kinds()) {
+    if (kind.name == name) return kind;
+    known.append(known.empty() ? "" : ", ").append(kind.name).append(" (").append(kind.members).append(")");
+  }
+  throw std::runtime_error(name.empty() ? "the first sample has no member of " + known
+                                        : "'" + name + "' is not one kind; write --show and one of " + known);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string usage =
-      "preview --shards PATTERN --out FILE.png [--names FILE] [--count 16] [--columns 4] [--size 160] "
-      "[--seed 7]\n"
-      "  --names  the names of the labels, one a line: the first is that of label 0";
+      "preview --shards PATTERN --out FILE.png [--names FILE] [--show KIND] [--count 16] [--columns N] "
+      "[--size N] [--frames 6] [--seconds 2] [--seed 7]\n"
+      "  --names    the names of the labels, one a line: the first is that of label 0\n"
+      "  --show     images, films or sounds; needed only if samples have several of them\n"
+      "  --columns  samples side by side: 4 images, or 1 film or sound\n"
+      "  --size     the height of a picture: of images 160, films 96, sounds 320\n"
+      "  --frames   of a film\n"
+      "  --seconds  of the augmented sound";
   if (asked_for_help(argc, argv, usage)) return 0;
   try {
     arguments given(argc, argv, usage);
-    const std::string shards = given.text("shards"), out = given.text("out");
-    const auto count = static_cast<std::uint32_t>(given.number("count", 16, 10'000));
-    const auto columns = static_cast<std::uint32_t>(given.number("columns", 4, 10'000));
-    const auto size = static_cast<std::uint32_t>(given.number("size", 160, 4096));
-    const std::uint64_t seed = given.number("seed", 7);
-    const std::string names = given.text("names", "");
+    preview_request request;
+    request.shards = given.text("shards");
+    request.out = given.text("out");
+    const auto number = [&](const std::string& name, std::uint32_t otherwise, std::uint32_t maximum) {
+      return static_cast<std::uint32_t>(given.number(name, otherwise, maximum));
+    };
+    request.count = number("count", request.count, 10'000);
+    const bool own_columns = given.has("columns"), own_size = given.has("size");
+    request.columns = number("columns", request.columns, 10'000);
+    request.size = number("size", request.size, 4096);
+    request.frames = number("frames", request.frames, 1000);
+    request.seconds = number("seconds", request.seconds, 600);
+    request.seed = given.number("seed", request.seed);
+    const std::string names = given.text("names", ""), show = given.text("show", "");
     given.done();
-    preview(shards, out, count, columns, size, seed,
-            names.empty() ? std::vector<std::string>() : names_in(names));
+    if (request.count == 0 || request.columns == 0 || request.size < 16 || request.frames == 0 ||
+        request.seconds == 0)
+      throw std::runtime_error(
+          "--count, --columns, --frames and --seconds are at least 1, and --size is from 16 to 4096");
+    const std::string kinds = look_at(request, names.empty() ? std::vector<std::string>() : names_in(names));
+    const preview_kind& kind = kind_of_name(show.empty() ? kinds : show);
+    if (!own_columns) request.columns = kind.columns;
+    if (!own_size) request.size = kind.size;
+    kind.show(std::move(request));
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "preview: %s\n", e.what());

@@ -14,9 +14,9 @@ using namespace penstock_fuzz;
 
 namespace {
 
-/// Puts the checksums of all chunks right.
-std::string sealed(ps::bytes_view png) {
-  std::string file(ps::text_of(png));
+/// Puts the checksums of all chunks right, if that is asked for.
+void seal(unsigned how, std::string& file) {
+  if ((how & 4) == 0) return;
   const auto number = [&](std::size_t at) {
     std::size_t value = 0;
     for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(file[at + i]);
@@ -30,46 +30,17 @@ std::string sealed(ps::bytes_view png) {
     for (std::size_t i = 0; i < 4; ++i) file[at + 8 + length + i] = static_cast<char>(sum >> (24 - 8 * i));
     at += length + 12;
   }
-  return file;
-}
-
-template <class Format>
-void decode_as(unsigned how, ps::bytes_view bytes, input& numbers) {
-  const ps::png_as<Format> codec{.limits = {.width = 2000, .height = 2000, .bytes = 4 << 20},
-                                 .orient = (how & 2) == 0,
-                                 .recover = (how & 1) != 0};
-  decode_or_recover(codec, bytes, numbers);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  input in(data, size);
-  const unsigned how = in.number();
-  const unsigned format = in.number();
-  const ps::bytes_view part = in.take(16);
-  input numbers(reinterpret_cast<const std::uint8_t*>(part.data()), part.size());
-  const ps::bytes_view given = in.rest();
-  const std::string file = (how & 4) != 0 ? sealed(given) : std::string(ps::text_of(given));
-  const ps::bytes_view bytes = ps::bytes_of(file);
-  switch (format % 6) {
-    case 0:
-      decode_as<ps::gray8>(how, bytes, numbers);
-      break;
-    case 1:
-      decode_as<ps::rgb8>(how, bytes, numbers);
-      break;
-    case 2:
-      decode_as<ps::rgba8>(how, bytes, numbers);
-      break;
-    case 3:
-      decode_as<ps::gray16>(how, bytes, numbers);
-      break;
-    case 4:
-      decode_as<ps::rgb16>(how, bytes, numbers);
-      break;
-    default:
-      decode_as<ps::rgba16>(how, bytes, numbers);
-  }
-  return 0;
+  return decode_as_one_of<ps::gray8, ps::rgb8, ps::rgba8, ps::gray16, ps::rgb16, ps::rgba16>(
+      data, size,
+      []<class Format>(Format, unsigned how) {
+        return ps::png_as<Format>{.limits = {.width = 2000, .height = 2000, .bytes = 4 << 20},
+                                  .orient = (how & 2) == 0,
+                                  .recover = (how & 1) != 0};
+      },
+      &seal);
 }

@@ -609,6 +609,21 @@ void descriptions(folder& out) {
           two_files(head + R"("datasets": [{"source_url": "shardindex.json\u0000"}], "x": [[[]]]})", "[]"));
 }
 
+void utterances(folder& out) {
+  out.add("audio_manifest",
+          mode(0) + R"({"audio_filepath": "a.wav", "offset": 1.5, "duration": 2, "text": "\u00e9", "x": [1]})"
+                    "\n\n");
+  out.add("audio_manifest", mode(1) + two_files("r1 a.wav\nr2 b.wav\n",
+                                                two_files("u1 r1 0.5 1.5\nu2 r2 0 -1 1\n", "u1 x y\nu2\n")));
+  const std::string cut =
+      R"({"id": "a", "type": "MonoCut", "start": 0, "duration": 1, "channel": 1, "supervisions": )"
+      R"([{"text": "b", "custom": {"x": 5}}], "recording": {"channel_ids": [0, 1]}})";
+  out.add(
+      "audio_manifest",
+      mode(2) +
+          two_files(cut, penstock_test::raw_tar().member("a.wav", "c").member("a.json", "{}").end().bytes));
+}
+
 void values(folder& out) {
   const auto add = [&out](unsigned how, unsigned kind, const std::string& rest, std::uint64_t samples,
                           std::uint64_t name, std::uint64_t texts, std::uint64_t text_bytes) {
@@ -687,12 +702,14 @@ void sounds(folder& out) {
     }
 }
 
-/// [how] file, of the films in tests/data/film_files
+/// [how] file, and [how][three frames] file, of the films in tests/data/film_files
 void films(folder& out, const std::filesystem::path& data) {
   for (const auto& one : std::filesystem::directory_iterator(data / "film_files")) {
     std::ifstream in(one.path(), std::ios::binary);
     const std::string file{std::istreambuf_iterator<char>(in), {}};
     for (unsigned how = 0; how < 2; ++how) out.add("video_index", mode(how) + file);
+    out.add("video", mode(0) + little(5, 2) + little(0, 2) + little(3, 2) + file);
+    out.add("sound_track", mode(1) + file);
   }
 }
 
@@ -886,6 +903,7 @@ int main(int argc, char** argv) {
   tensors(out);
   metadata(out);
   descriptions(out);
+  utterances(out);
   values(out);
   images(out);
   operations(out);

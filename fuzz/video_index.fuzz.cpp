@@ -51,6 +51,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   outcome([&] {
     reader.open(bytes, limits, (how & 2) == 0, (how & 1) != 0, "video");
     check_index(reader, limits);
+    const std::size_t packets = reader.index().packets().size();
+    for (int again = 0; again < 2; ++again) {
+      reader.open(bytes, limits, (how & 2) == 0, (how & 1) != 0, "video", 1 << 20);
+      must(reader.index().packets().size() == packets, "an index that is kept is the film's");
+    }
   });
   return 0;
 }

@@ -112,7 +112,7 @@ def source_faults(path):
 
 
 # Files that tools leave beside the sources, and what other programs wrote for tests.
-MADE = {"__pycache__", "build", "CMakeUserPresets.json", "reports"}
+MADE = {"__pycache__", "build", "CMakeUserPresets.json", "lerobot_set", "reports"}
 # Third-party files, kept unchanged; a README beside each names the origin.
 KEPT = {"tests/consumer/cpm/CPM.cmake"}
 

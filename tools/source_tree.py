@@ -13,9 +13,9 @@ PENSTOCK = INCLUDE / "penstock"
 ROOMS = ("core", "base", "order", "storage", "image", "video", "audio", "sequence", "codec", "source", "stage",
          "evaluation", "run", "inspection", "device", "observe", "integration")
 # Folders of a room that are no part of the interface; tools/room_edges.txt says who includes them.
-INNER = ("codec/layouts", "source/files", "source/joined", "source/records", "source/rows", "source/tables", "source/tar",
-         "source/text", "storage/cache", "storage/crypto", "storage/local", "storage/reads", "storage/resilience",
-         "storage/s3/requests", "storage/web")
+INNER = ("codec/layouts", "source/files", "source/joined", "source/records", "source/robots", "source/rows",
+         "source/tables", "source/tar", "source/text", "storage/cache", "storage/crypto", "storage/local",
+         "storage/reads", "storage/resilience", "storage/s3/requests", "storage/web")
 
 TABLE = ROOT / "cmake" / "penstock_component_table.cmake"
 # The fields of its rows that have one value, and those that have several.

@@ -3,8 +3,9 @@
 // Samples of a film in memory, beside TorchCodec and PyAV: 10 frames at equal distances (62a), 10 frames at
 // random (62b), a clip of 16 frames at a stride of 4 (62c), all in RGB at the film's size of 960 x 540; and
 // batches of 16 such clips resized to 224 x 224 (62d), in one worker; by processor time. `peer_video.py` is
-// the peers' side; $PENSTOCK_BENCH_PYTHON names a Python that has them. The film is made by ffmpeg: H.264,
-// 300 frames, a group of 250 with up to 3 B-frames; with `--group N`, of N.
+// the peers' side; $PENSTOCK_BENCH_PYTHON names a Python that has them. And 62b without a kept index (62e).
+// The film is made by ffmpeg: H.264, 300 frames, a group of 250 with up to 3 B-frames; with `--group N`, of
+// N, and with `--frames N`, N frames.
 
 #include "support/harness.hpp"
 #include "support/program.hpp"
@@ -34,7 +35,7 @@ namespace ps = penstock;
 
 namespace {
 
-constexpr std::uint64_t all_frames = 300;
+std::uint64_t all_frames = 300;
 
 /// As in peer_video.py.
 std::uint64_t place(std::uint64_t sample, std::uint64_t k) { return ps::mix64(sample * 1000 + k) >> 33; }
@@ -56,11 +57,11 @@ std::vector<std::uint32_t> frames_of(const std::string& row, std::uint64_t sampl
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// Samples a second of processor time.
-double ours_frames(const std::string& row, ps::bytes_view film, double seconds) {
+double ours_frames(const std::string& row, ps::bytes_view film, double seconds, const ps::video& codec = {}) {
   ps::video_scratch scratch;
   std::vector<std::uint8_t> pixels;
   const auto sample = [&](std::uint64_t number) {
-    const ps::film opened = ps::video().decode(film, scratch);
+    const ps::film opened = codec.decode(film, scratch);
     const std::vector<std::uint32_t> frames = frames_of(row, number);
     const ps::film_clip<ps::film, ps::film::picture_type> clip(opened, {frames.data(), frames.size()},
                                                                opened.picture());
@@ -112,19 +113,23 @@ double ours_batches(ps::bytes_view film, double seconds) {
 
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);
-  std::string group = "250";
-  if (const auto named = std::find(arguments.begin(), arguments.end(), std::string("--group"));
-      named != arguments.end() && named + 1 != arguments.end()) {
-    group = *(named + 1);
+  const auto option = [&](const std::string& name, std::string value) {
+    const auto named = std::find(arguments.begin(), arguments.end(), name);
+    if (named == arguments.end() || named + 1 == arguments.end()) return value;
+    value = *(named + 1);
     arguments.erase(named, named + 2);
-  }
+    return value;
+  };
+  const std::string group = option("--group", "250");
+  all_frames = std::stoull(option("--frames", "300"));
+  const std::string frames = std::to_string(all_frames);
   const bench::options o = bench::read_options(static_cast<int>(arguments.size()), arguments.data());
-  const std::filesystem::path path = o.dir / ("bench_video_" + group + ".mp4");
+  const std::filesystem::path path = o.dir / ("bench_video_" + group + "_" + frames + ".mp4");
   if (!std::filesystem::exists(path) &&
-      std::system(("ffmpeg -hide_banner -v error -y -f lavfi -i testsrc2=s=960x540:r=30:d=10,noise=alls=3 "
-                   "-c:v libx264 -bf 3 "
-                   "-keyint_min " +
-                   group + " -sc_threshold 0 -g " + group + " -pix_fmt yuv420p '" + path.string() + "'")
+      std::system(("ffmpeg -hide_banner -v error -y -f lavfi -i testsrc2=s=960x540:r=30,noise=alls=3 "
+                   "-frames:v " +
+                   frames + " -c:v libx264 -bf 3 -keyint_min " + group + " -sc_threshold 0 -g " + group +
+                   " -pix_fmt yuv420p '" + path.string() + "'")
                       .c_str()) != 0) {
     std::puts("62: not measured, ffmpeg with libx264 is not there");
     return 0;
@@ -144,7 +149,8 @@ int main(int argc, char** argv) {
         ours.push_back(std::string(row) == "batch" ? ours_batches(ps::bytes_of(film), seconds)
                                                    : ours_frames(row, ps::bytes_of(film), seconds));
         theirs.push_back(bench::rate_of_program(python + " '" + script + "' " + peer + " " + row + " '" +
-                                                path.string() + "' " + std::to_string(seconds)));
+                                                path.string() + "' " + std::to_string(seconds) + " " +
+                                                frames));
         ratios.push_back(theirs.back() == 0 ? 0 : ours.back() / theirs.back());
       }
       for (auto* const all : {&ours, &theirs, &ratios}) std::sort(all->begin(), all->end());
@@ -159,6 +165,20 @@ int main(int argc, char** argv) {
             id, row, group.c_str(), ours[middle], peer.c_str(), theirs[middle], ratios[middle],
             ratios.front(), ratios.back());
     }
+  }
+  if (o.wants("62e")) {
+    std::vector<double> kept, anew, ratios;
+    for (int pair = 0; pair < o.pairs; ++pair) {
+      kept.push_back(ours_frames("random", ps::bytes_of(film), seconds));
+      anew.push_back(ours_frames("random", ps::bytes_of(film), seconds, {.index_memory = 0}));
+      ratios.push_back(kept.back() / anew.back());
+    }
+    for (auto* const all : {&kept, &anew, &ratios}) std::sort(all->begin(), all->end());
+    const std::size_t middle = ratios.size() / 2;
+    std::printf(
+        "62e random, %s frames in groups of %s: %.2f samples per second of a processor, with an index for "
+        "each sample %.2f, ratio %.2f\n",
+        frames.c_str(), group.c_str(), kept[middle], anew[middle], ratios[middle]);
   }
   if (!o.keep) std::filesystem::remove(path);
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""peer_video.py torchcodec|pyav uniform|random|clip|batch FILM SECONDS: how many samples a peer delivers in a second of
-processor time, with one thread, from one film in memory: 10 frames at equal distances, 10 frames at random, a clip of 16
-frames at a stride of 4, all in RGB at the film's size; or batches of 16 such clips, each resized to 224 x 224 with
-antialias, of bytes, as (16, 16, 3, 224, 224). Frames and clips begin at the places that `place` says, which bench_video
-takes, too. Prints the rate.
+"""peer_video.py torchcodec|pyav uniform|random|clip|batch FILM SECONDS FRAMES: how many samples a peer delivers in a
+second of processor time, with one thread, from one film in memory, of so many frames: 10 frames at equal distances, 10
+frames at random, a clip of 16 frames at a stride of 4, all in RGB at the film's size; or batches of 16 such clips,
+each resized to 224 x 224 with antialias, of bytes, as (16, 16, 3, 224, 224). Frames and clips begin at the places that
+`place` says, which bench_video takes, too. Prints the rate.
 
 TorchCodec: `seek_mode="approximate"`, its fastest, a decoder for each sample, as a data set of films has it;
 `num_ffmpeg_threads=1`. PyAV: `seek` to the key frame before, decoding on until the frame's time is there, with
@@ -15,7 +15,7 @@ import sys
 import time
 
 PEER, ROW, FILM, SECONDS = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
-FRAMES, RATE = 300, 30
+FRAMES, RATE = int(sys.argv[5]), 30
 with open(FILM, "rb") as file:
     CONTENT = file.read()
 

@@ -8,7 +8,9 @@
 #include "support/litdata_files.hpp"
 #include "support/zip_writer.hpp"
 
+#include <penstock/audio/channels.hpp>
 #include <penstock/codec/arrow_value.hpp>
+#include <penstock/codec/audio.hpp>
 #include <penstock/codec/ffcv_image.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/json_field.hpp>
@@ -17,6 +19,7 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_lz4.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/image/values.hpp>
 #include <penstock/source/energon.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/mds_writer.hpp>
@@ -95,7 +98,8 @@ void write_idx(const std::string& name, const std::string& bytes) {
 const bool has_files = [] {
   namespace fs = std::filesystem;
   using namespace std::string_literals;
-  for (const char* folder : {"train", "train/cat", "train/dog", "coco", "coco/.nv-meta", "derived", "cache"})
+  for (const char* folder : {"train", "train/cat", "train/dog", "coco", "coco/.nv-meta", "derived", "cache",
+                             "data", "data/train", "shar"})
     fs::create_directory(folder);
   write_file("train/cat/1.jpg", "a cat");
   write_file("train/dog/2.jpeg", "a dog");
@@ -109,6 +113,18 @@ const bool has_files = [] {
     fs::copy_file(name, name + ".zst");
   }
   for (const auto& name : penstock::expand_braces("captions-{00..15}.txt")) write_file(name, "a dog\n");
+  write_file(
+      "train.jsonl",
+      "{\"audio_filepath\": \"1.flac\", \"duration\": 2.5, \"text\": \"a dog\", \"speaker\": \"ann\"}\n");
+  write_file("data/train/wav.scp", "1 sounds/1.flac\n");
+  write_file(
+      "shar/cuts.000000.jsonl",
+      "{\"id\": \"1\", \"type\": \"MonoCut\", \"start\": 0, \"duration\": 2.5, \"speaker\": \"ann\"}\n");
+  for (const char* field : {"recording", "target_recording"}) {
+    penstock::shard_writer out(std::string("shar/") + field + ".%06d.tar");
+    out.write("1", {{"flac", "a dog"}, {"json", "{}"}});
+    out.close();
+  }
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
 
   for (const char* name : {"pairs-0.bin", "pairs-1.bin"}) write_file(name, "12345678ein Text");

@@ -8,14 +8,19 @@
 #include <penstock/codec/audio.hpp>
 #include <penstock/codec/text.hpp>
 #include <penstock/inspection/derive.hpp>
+#include <penstock/order/subset.hpp>
 #include <penstock/penstock.hpp>
+#include <penstock/source/audio_manifest.hpp>
 #include <penstock/source/shard_writer.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -62,6 +67,12 @@ class speech {
       out.write(std::to_string(i), {{"wav", tone(24'000, 1 + i % 2, 48'000 + 1'500 * i)},
                                     {"txt", "utterance " + std::to_string(i)}});
     out.close();
+    std::filesystem::create_directory("calls");
+    std::ofstream("calls/0.wav", std::ios::binary) << tone(16'000, 2, 16'000 * 30);
+    std::ofstream manifest("train.jsonl");
+    for (std::uint32_t i = 0; i < 50; ++i)
+      manifest << "{\"audio_filepath\": \"calls/0.wav\", \"offset\": " << 0.5 * i
+               << ", \"duration\": " << 0.25 * (1 + i % 9) << ", \"text\": \"utterance " << i << "\"}\n";
   }
   speech(const speech&) = delete;
   speech& operator=(const speech&) = delete;
@@ -119,6 +130,25 @@ void lengths_from_headers() {
   must(seen == 32, "all sounds came in buckets");
 }
 
+void utterances() {
+  using namespace std::chrono_literals;
+  auto speech = ps::audio_manifest("train.jsonl");
+  auto loader = speech | ps::decode<ps::field<"audio", ps::audio>> |
+                ps::map<"audio">(ps::mono(), ps::resample(16'000)) |
+                ps::subset(speech.durations(), ps::between(500, 20'000)) | ps::shuffle(ps::seed(7)) |
+                ps::bucket_by(speech.durations(), 4, {.max_duration = 10s}, ps::ragged);
+
+  std::size_t seen = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < batch.valid_size(); ++i)
+      longest = std::max(longest, get<"audio">(batch)[i].size());
+    must(longest * batch.valid_size() <= 160'000, "a batch has 10 s with padding");
+    seen += batch.valid_size();
+  }
+  must(seen == 44, "utterances of half a second and more came");
+}
+
 void augmented() {
   ps::kept_sound hum;
   hum.assign(std::vector<float>(16'000, 0.1f), {.frames = 16'000, .rate = 16'000, .channels = 1});
@@ -145,5 +175,6 @@ int main() {
   slices();
   unequal_lengths();
   lengths_from_headers();
+  utterances();
   augmented();
 }

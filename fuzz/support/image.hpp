@@ -63,11 +63,10 @@ void decode_parts(const Codec& codec, ps::bytes_view bytes, input& numbers) {
            "a part is that of the whole");
 }
 
-/// Decodes an image in all ways. What is recovered of a part and of the whole may differ, because a part is
-/// not looked at to its end: then they need only come to an end.
+/// Decodes an image that may be recovered. What is recovered of a part and of the whole may differ, because a
+/// part is not looked at to its end: they need only come to an end.
 template <class Codec>
-void decode_or_recover(const Codec& codec, ps::bytes_view bytes, input& numbers) {
-  if (!codec.recover) return decode_parts(codec, bytes, numbers);
+void decode_recovering(const Codec& codec, ps::bytes_view bytes, input& numbers) {
   typename Codec::scratch scratch;
   outcome([&] {
     const auto image = codec.decode(bytes, scratch);
@@ -76,6 +75,34 @@ void decode_or_recover(const Codec& codec, ps::bytes_view bytes, input& numbers)
     touch(ps::bytes_view(std::as_bytes(all.flat())));
     static_cast<void>(image.read(some_part(image.size(), numbers)));
   });
+}
+
+template <class Codec>
+void decode_or_recover(const Codec& codec, ps::bytes_view bytes, input& numbers) {
+  if constexpr (requires { codec.recover; })
+    if (codec.recover) return decode_recovering(codec, bytes, numbers);
+  decode_parts(codec, bytes, numbers);
+}
+
+/// An input of a codec: [how][the format][a part, 16 bytes][file]. `codec_of<Format>(how)` makes the codec;
+/// `change` may change the file before.
+template <class... Formats, class CodecOf>
+int decode_as_one_of(const std::uint8_t* data, std::size_t size, const CodecOf& codec_of,
+                     void (*change)(unsigned how, std::string& file) = nullptr) {
+  input in(data, size);
+  const unsigned how = in.number();
+  const unsigned format = in.number() % sizeof...(Formats);
+  const ps::bytes_view part = in.take(16);
+  std::string file(ps::text_of(in.rest()));
+  if (change != nullptr) change(how, file);
+  unsigned i = 0;
+  const auto decode = [&]<class Format>(Format) {
+    if (i++ != format) return;
+    input numbers(reinterpret_cast<const std::uint8_t*>(part.data()), part.size());
+    decode_or_recover(codec_of(Format(), how), ps::bytes_of(file), numbers);
+  };
+  (decode(Formats()), ...);
+  return 0;
 }
 
 }  // namespace penstock_fuzz

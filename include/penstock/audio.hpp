@@ -14,5 +14,6 @@
 #include <penstock/audio/operation.hpp>
 #include <penstock/audio/pad_to.hpp>
 #include <penstock/audio/sound_length.hpp>
+#include <penstock/audio/segment.hpp>
 #include <penstock/audio/spec_augment.hpp>
 #include <penstock/audio/to_int16.hpp>

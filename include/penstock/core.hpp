@@ -38,6 +38,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/shape_class.hpp>
+#include <penstock/core/sound_segment.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>

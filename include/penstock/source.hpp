@@ -19,6 +19,7 @@
 #include <penstock/source/idx.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/index_shards.hpp>
+#include <penstock/source/lerobot_statistics.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/megatron_documents.hpp>

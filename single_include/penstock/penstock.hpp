@@ -2623,16 +2623,15 @@ struct operation_wants_sound : about_element {
 };
 struct operation_after_to_int16 : about_element {
   static consteval void explain(auto reached) {
-    static_assert(
-        never<decltype(reached)>,
-        "penstock: this operation works on sounds and comes after to_int16 or squeeze, which make an "
-        "array; write that last");
+    static_assert(never<decltype(reached)>,
+                  "penstock: this operation works on sounds and comes after to_int16, which makes an array; "
+                  "write to_int16 last");
   }
 };
 
 }  // namespace mistakes
 
-/// An array that was a sound until `to_int16` or `squeeze`.
+/// An array that was a sound until `to_int16`.
 template <class V>
 concept sample_array = requires { typename std::remove_cvref_t<V>::is_sample_array; };
 
@@ -2828,31 +2827,6 @@ class one_channel : public sound_over<one_channel<S>, S> {
   std::size_t number_;
 };
 
-/// The samples of a sound of one channel as an array of one dimension.
-template <lazy_sound S>
-class squeezed_sound {
- public:
-  using unfinished = void;
-  using is_sample_array = void;
-  using value_type = float;
-
-  explicit squeezed_sound(S sound) : sound_(std::move(sound)) {}
-
-  [[nodiscard]] extents shape() const { return extents(detail::to_size(sound_.form().frames)); }
-  void write_to(const destination<float>& into) const {
-    detail::write_or_copy(
-        into,
-        [&](float* data) {
-          sound_.draw(detail::whole_sound(sound_.form()), {data, 0});
-        },
-        [&] { return std::span<const float>(finish().values()); });
-  }
-  [[nodiscard]] tensor_view<const float> finish() const { return {sound_.finish().data(), shape()}; }
-
- private:
-  S sound_;
-};
-
 /// What `mono()` makes: a function for `map`.
 class mono_operation : public audio_operation {
  public:
@@ -2881,19 +2855,6 @@ class channel_operation : public audio_operation {
   std::size_t number_;
 };
 
-/// What `squeeze()` makes: a function for `map`.
-class squeeze_operation : public audio_operation {
- public:
-  template <lazy_sound S>
-  [[nodiscard]] squeezed_sound<S> operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
-    if (const sound_form form = sound.form(); form.channels != 1) [[unlikely]]
-      throw error(errc::shape, {"squeeze() of a sound of ", form.channels,
-                                " channels; write mono() or channel(0) before it"});
-    return squeezed_sound<S>(sound);
-  }
-  [[nodiscard]] static std::string describe() { return "squeeze"; }
-};
-
 /// Makes one channel of all: their mean. torchaudio: `waveform.mean(dim=0, keepdim=True)`; DALI's
 /// `decoders.audio(downmix=True)`, without its last dimension.
 ///
@@ -2912,15 +2873,6 @@ class squeeze_operation : public audio_operation {
 [[nodiscard]] inline channel_operation channel(any_count number) {
   return channel_operation(detail::to_size(number.of("channel")));
 }
-/// The samples of a sound of one channel as an array of one dimension, which `pad_to_longest` pads and `pack`
-/// lays into rows. It is no sound any more: operations on sounds come before it. torch:
-/// `waveform.squeeze(0)`.
-///
-/// In: a lazy sound. Out: an array expression of shape (frames). Pointwise. Costs nothing: the samples are
-/// decoded to their place. Throws `errc::shape`, for a sample, if the sound has several channels.
-///
-///     auto samples = map<"flac">(mono(), squeeze());
-[[nodiscard]] constexpr squeeze_operation squeeze() noexcept { return {}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -4407,44 +4359,82 @@ class features_operation {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/audio/sound_length.hpp
+// ---- penstock/core/sound_segment.hpp
 
 namespace penstock::inline v0_1 {
 
-/// What `sound_frames` is: a function for `map`.
-struct sound_frames_operation : audio_operation {
-  template <lazy_sound S>
-  [[nodiscard]] std::uint64_t operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
-    return sound.form().frames;
-  }
-  [[nodiscard]] static std::string describe() { return "sound_frames"; }
+/// A part of a sound, as manifests of speech name it.
+struct sound_segment {
+  double offset = 0;          ///< in seconds
+  double duration = 0;        ///< in seconds; 0: up to the end of the sound
+  std::int32_t channel = -1;  ///< counted from 0; -1: all of them
+  /// How many seconds the segment may reach beyond the end of the sound, where it is then cut.
+  double max_overshoot = 0;
 };
 
-/// What `sound_seconds` is: a function for `map`.
-struct sound_seconds_operation : audio_operation {
-  template <lazy_sound S>
-  [[nodiscard]] double operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
-    return sound.form().seconds();
-  }
-  [[nodiscard]] static std::string describe() { return "sound_seconds"; }
+/// Bytes of a sound of which a segment is meant. `decode<audio>` makes a sound of the segment alone.
+template <class B>
+concept bytes_of_segment = requires(const B& bytes) {
+  { bytes.segment() } -> std::same_as<sound_segment>;
 };
 
-/// How many frames a sound has, as a number that `derive` can keep, and that `bucket_by` and `pack` take.
-/// Behind `resample` or `crop` it is that of the result. No sample is decoded.
-///
-///     auto whole = sounds | map<"flac">(mono(), resample(16'000));
-///     auto frames = derive(
-///         whole | map<"flac">(sound_frames), "frames", [](const auto& s) { return get<"flac">(s); }, "derived");
-///     auto loader = whole | map<"flac">(squeeze()) | shuffle(seed(7)) |
-///                   bucket_by(frames, 30, {.max_tokens = 200 * 16'000}, pad_to_longest);
-inline constexpr sound_frames_operation sound_frames{};
+}  // namespace penstock::inline v0_1
 
-/// How long a sound is, in seconds: Lhotse's `duration`. Otherwise as `sound_frames`.
+// ---- penstock/audio/segment.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A segment of a lazy sound: what `decode<audio>` makes of an utterance. Reads its frames and no others.
 ///
-///     auto seconds = derive(
-///         sounds | map<"flac">(sound_seconds), "seconds", [](const auto& s) { return get<"flac">(s); }, "derived");
-///     auto speech = sounds | subset(seconds, between(1, 20)) | map<"flac">(random_crop(1.0));
-inline constexpr sound_seconds_operation sound_seconds{};
+/// The offset and the duration are rounded to frames, so that segments of one duration have one length.
+/// Throws `errc::shape` for a segment that begins at the end of the sound or behind it, or reaches further
+/// beyond it than it may, and for a channel that the sound does not have. A sound of one channel is taken for
+/// whatever channel is asked for.
+template <lazy_sound S>
+class segment_of_sound : public sound_over<segment_of_sound<S>, S> {
+ public:
+  segment_of_sound(S sound, const sound_segment& wanted, sound_scratch& scratch)
+      : segment_of_sound::sound_over(std::move(sound), scratch) {
+    const sound_form form = this->sound_.form();
+    part_.first = detail::frames_in(wanted.offset, form.rate);
+    if (part_.first >= form.frames) [[unlikely]]
+      throw error(errc::shape, {"the segment begins at ", detail::number_text(wanted.offset),
+                                " s, and the sound ends at ", detail::time_text(form.frames, form.rate)});
+    const std::uint64_t there = form.frames - part_.first;
+    part_.frames = wanted.duration > 0
+                       ? std::max<std::uint64_t>(detail::frames_in(wanted.duration, form.rate), 1)
+                       : there;
+    if (part_.frames > there) {
+      if (part_.frames - there > detail::frames_in(wanted.max_overshoot, form.rate)) [[unlikely]]
+        throw error(errc::shape,
+                    {"the segment ends at ", detail::number_text(wanted.offset + wanted.duration),
+                     " s, and the sound at ", detail::time_text(form.frames, form.rate),
+                     "; correct the manifest, or allow it with .max_overshoot"});
+      part_.frames = there;
+    }
+    if (wanted.channel < 0 || form.channels == 1) return;
+    channel_ = static_cast<std::uint32_t>(wanted.channel);
+    if (channel_ >= form.channels) [[unlikely]]
+      throw error(errc::shape, {"the segment is of channel ", channel_, ", and the sound has ", form.channels,
+                                ", which are counted from 0"});
+  }
+
+  [[nodiscard]] sound_form form() const {
+    const sound_form inner = this->sound_.form();
+    return {part_.frames, inner.rate, channel_ == all ? inner.channels : 1};
+  }
+  void draw(const sound_part& part, const sound_place& place) const {
+    const sound_part within{part_.first + part.first, part.frames};
+    if (channel_ == all) return this->sound_.draw(within, place);
+    one_channel<S>(this->sound_, channel_, *this->scratch_).draw(within, place);
+  }
+
+ private:
+  static constexpr std::uint32_t all = std::numeric_limits<std::uint32_t>::max();
+
+  sound_part part_;
+  std::uint32_t channel_ = all;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -48370,6 +48360,9 @@ struct bucket_options {
   /// asked once for each step, when the step gets its first sample, with the number of steps that are full by
   /// then. Their random order moves a step by less than `window` from there.
   schedule max_tokens = 0;
+  /// The same where lengths are durations in milliseconds, as those of `audio_manifest` are; write one of
+  /// both.
+  std::chrono::milliseconds max_duration{0};
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
   /// With q other than 0, a sample of n tokens counts as n + n * n / q, because attention costs more for long
@@ -69738,6 +69731,138 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/lerobot_statistics.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a LeRobot data set says of a feature: a number for each element of a vector, or for each channel of a
+/// camera, whose values are from 0 to 1. Those of a camera are `channel_statistics`, for `normalize`; those
+/// of a vector are for `mean_std` and `min_max`.
+///
+///     const lerobot_statistics camera{.mean = {0.4, 0.5, 0.6}, .std = {0.2, 0.2, 0.3}};
+///     const auto operation = normalize<3>(camera);
+struct lerobot_statistics {
+  std::vector<double> mean = {}, std = {}, min = {}, max = {};
+
+  /// Throws `errc::argument` for another number of channels.
+  template <class Channels>
+    requires requires(Channels all) { all.mean[0] = all.std[0] = 0.0; }
+  operator Channels()
+      const {  // NOLINT(google-explicit-constructor): so that it is an argument of `normalize`
+    Channels all;
+    if (mean.size() != all.mean.size() || std.size() != all.std.size())
+      throw error(errc::argument, {"the statistics are of ", mean.size(), " channels, and ", all.mean.size(),
+                                   " are asked for"});
+    std::copy(mean.begin(), mean.end(), all.mean.begin());
+    std::copy(std.begin(), std.end(), all.std.begin());
+    return all;
+  }
+};
+
+/// An array of `float` whose elements are scaled when it is written. `Scaling`: what `mean_std` makes.
+template <class Array, class Scaling>
+class scaled_array {
+ public:
+  using unfinished = void;
+  using value_type = float;
+
+  scaled_array(const Array& array, const Scaling& scaling, buffer& scratch)
+      : array_(array), scaling_(&scaling), scratch_(&scratch) {
+    if (const extents all = array.shape(); all.elements() % scaling.size() != 0)
+      throw error(errc::shape, {scaling.describe(), ": the statistics are of ", scaling.size(),
+                                " elements, and the array is of shape ", to_string(all)});
+  }
+
+  [[nodiscard]] extents shape() const { return array_.shape(); }
+  void write_to(float* to) const {
+    const extents all = shape();
+    write_array(array_, destination<float>(to, all));
+    scaling_->apply(to, detail::to_size(all.elements()));
+  }
+  [[nodiscard]] tensor_view<const float> finish() const {
+    const extents all = shape();
+    scratch_->resize_for_overwrite(detail::to_size(all.elements()) * sizeof(float));
+    auto* const values = reinterpret_cast<float*>(scratch_->data());
+    write_to(values);
+    return {values, all};
+  }
+
+ private:
+  Array array_;
+  const Scaling* scaling_;
+  buffer* scratch_;
+};
+
+/// What `mean_std` and `min_max` make: a function for `map`.
+class statistics_scaling {
+ public:
+  using accepts_call = void;
+  struct scratch {
+    buffer values;
+  };
+
+  /// times * (value - minus[i]) / by[i] + plus, in this order, with one number for each element.
+  statistics_scaling(std::string_view name, float times, const std::vector<double>& minus,
+                     const std::vector<double>& by, float plus)
+      : name_(name), times_(times), plus_(plus) {
+    if (minus.empty() || minus.size() != by.size())
+      throw error(errc::argument, {name, ": the statistics have ", minus.size(), " and ", by.size(),
+                                   " numbers, where one for each element is needed"});
+    for (std::size_t i = 0; i < minus.size(); ++i)
+      each_.push_back({static_cast<float>(minus[i]), static_cast<float>(by[i])});
+  }
+
+  template <array_expression Array>
+    requires std::same_as<typename std::remove_cvref_t<Array>::value_type, float>
+  [[nodiscard]] auto operator()(const Array& array, const call<scratch>& c) const {
+    return scaled_array<Array, statistics_scaling>(array, *this, c.scratch.values);
+  }
+  [[nodiscard]] std::string describe() const { return std::string(name_); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return each_.size(); }
+  void apply(float* values, std::size_t count) const noexcept {
+    for (float* const end = values + count; values != end; values += each_.size())
+      for (std::size_t i = 0; i < each_.size(); ++i)
+        values[i] = times_ * (values[i] - each_[i].minus) / each_[i].by + plus_;
+  }
+
+ private:
+  struct one {
+    float minus, by;
+  };
+  std::vector<one> each_;
+  std::string_view name_;
+  float times_, plus_;
+};
+
+/// (value - mean) / (std + 1e-8) for each element of a vector: LeRobot's `NormalizationMode.MEAN_STD`.
+///
+/// In: an array of `float` of any shape, whose last dimensions are those of the statistics, as a window of
+/// rows has them. Out: an array of the same shape, which is scaled where it stands in the batch. Pointwise.
+/// Cost: one pass over the values. Throws `errc::argument` for statistics without mean or deviation,
+/// `errc::shape`, for a sample, if they do not fit the array.
+///
+///     const auto operation = mean_std({.mean = {0.0, 0.5}, .std = {1.0, 2.0}});
+[[nodiscard]] inline statistics_scaling mean_std(const lerobot_statistics& of) {
+  std::vector<double> by;
+  for (const double one : of.std) by.push_back(static_cast<float>(one) + 1e-8f);
+  return {"mean_std", 1, of.mean, by, 0};
+}
+/// 2 (value - min) / (max - min) - 1 for each element, from -1 to 1: LeRobot's `NormalizationMode.MIN_MAX`;
+/// what is always the same becomes -1. Otherwise as `mean_std`.
+///
+///     const auto operation = min_max({.min = {-1.0, 0.0}, .max = {1.0, 10.0}});
+[[nodiscard]] inline statistics_scaling min_max(const lerobot_statistics& of) {
+  std::vector<double> by;
+  for (std::size_t i = 0; i < std::min(of.min.size(), of.max.size()); ++i) {
+    const float range = static_cast<float>(of.max[i]) - static_cast<float>(of.min[i]);
+    by.push_back(range == 0 ? 1e-8f : range);
+  }
+  return {"min_max", 2, of.min, by, -1};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/megatron_gpt_options.hpp
 
 namespace penstock::inline v0_1 {
@@ -72037,6 +72162,140 @@ struct window_options {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/joined/window_columns.hpp
+
+/// The chains that evaluate the rows of a window, and the ranges of its rows.
+namespace penstock::inline v0_1::detail {
+
+/// The innermost node of a chain of rows, which shows rows one behind the other as the reader does.
+template <class Reader>
+struct window_row_node : placed_node<Reader> {
+  using typename placed_node<Reader>::worker;
+  static constexpr bool has_runs = reader_traits_of<Reader>.shows_contiguous;
+
+  template <class Timing, class Sink>
+    requires has_runs
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
+                                           Timing) const {
+    return this->reader->evaluate_run(first, n, w.own, sink);
+  }
+};
+
+/// The chain of a plan's rows, and its element.
+template <class Plan>
+struct row_chain {
+  using node = window_row_node<typename Plan::source_type::reader>;
+  static auto of(const Plan& p, const typename Plan::source_type::reader* reader) {
+    return make_chain(p, node{{reader}}, *options_of(p).seed);
+  }
+  using type = decltype(of(std::declval<const Plan&>(), nullptr));
+};
+
+/// Of each column a chain of its own, which evaluates nothing else.
+template <bool Narrows, class Plan, class Names>
+struct column_chains;
+template <class Plan, class... Names>
+struct column_chains<true, Plan, light_tuple<Names...>> {
+  template <class Name>
+  using plan_of = decltype(narrowed_to<Name>(std::declval<const Plan&>()));
+
+  struct worker : light_tuple<typename row_chain<plan_of<Names>>::type::worker...> {
+    worker() noexcept {}  // see joined_plans.hpp
+    template <std::size_t I>
+    [[nodiscard]] auto& of() noexcept {
+      return at<I>(*this);
+    }
+  };
+  light_tuple<typename row_chain<plan_of<Names>>::type...> each;
+
+  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
+      : each(make_light_tuple(row_chain<plan_of<Names>>::of(narrowed_to<Names>(p), reader)...)) {}
+  template <std::size_t I>
+  [[nodiscard]] const auto& of() const noexcept {
+    return at<I>(each);
+  }
+  template <std::size_t I>
+  [[nodiscard]] static decltype(auto) field(const auto& value) noexcept {
+    return get<0>(value);
+  }
+  [[nodiscard]] static kept_counters kept() noexcept { return {}; }
+};
+/// Rows of which all fields are evaluated for each of them: their stages may make all at once.
+template <class Plan, class Names>
+struct column_chains<false, Plan, Names> {
+  using chain_type = typename row_chain<Plan>::type;
+
+  struct worker {
+    typename chain_type::worker own;  // of the window's own row, whose values last as long as the window
+    typename chain_type::worker rows;
+    worker() noexcept {}  // see joined_plans.hpp
+    template <std::size_t I>
+    [[nodiscard]] auto& of() noexcept {
+      return rows;
+    }
+  };
+  chain_type whole;
+
+  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
+      : whole(row_chain<Plan>::of(p, reader)) {}
+  template <std::size_t I>
+  [[nodiscard]] const auto& of() const noexcept {
+    return whole;
+  }
+  template <std::size_t I, class V>
+  [[nodiscard]] static decltype(auto) field(const V& value) noexcept {
+    if constexpr (any_record<V>)
+      return get<I>(value);
+    else
+      return (value);
+  }
+  [[nodiscard]] kept_counters kept() const { return kept_in(whole); }
+};
+
+/// Puts ranges that lie one behind the other in an object together, so that rows which are read at once are
+/// also fetched at once. The rest is passed on by `flush`.
+template <class Sink>
+class range_merger {
+  struct range {
+    void* session = nullptr;
+    object_id object = 0;
+    std::uint64_t offset = 0, size = 0;
+    void (*give)(Sink& sink, const range& one) = nullptr;
+  };
+
+ public:
+  explicit range_merger(Sink& sink) noexcept : sink_(sink) {}
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    for (range& one : open_) {
+      if (one.session != &session || one.object != object || one.offset + one.size != offset) continue;
+      one.size += size;
+      return;
+    }
+    range& made = open_[next_++ % open_.size()];
+    if (made.give != nullptr) made.give(sink_, made);
+    made = {&session, object, offset, size, [](Sink& sink, const range& one) {
+              sink(*static_cast<Session*>(one.session), one.object, one.offset, one.size);
+            }};
+  }
+  void unknown()
+    requires requires(Sink& sink) { sink.unknown(); }
+  {
+    sink_.unknown();
+  }
+  void flush() {
+    for (const range& one : open_)
+      if (one.give != nullptr) one.give(sink_, one);
+  }
+
+ private:
+  Sink& sink_;
+  std::array<range, 8> open_{};  // of several sources, whose ranges alternate
+  std::size_t next_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/joined/window_places.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -72190,6 +72449,9 @@ PENSTOCK_INLINE window_places::window_places(episodes known, const window_option
     if (options.length > known_.longest())
       throw error(errc::argument, {"windows: no episode has ", options.length, " rows; the longest of ",
                                    known_.count(), " has ", known_.longest()});
+    if (constexpr std::uint64_t most = std::uint64_t{1} << 31; options.length > most)
+      throw error(errc::limit,
+                  {"windows: a window has at most ", most, " rows, and `.length` is ", options.length});
     add_list({}, row_offsets::from_to(0, static_cast<std::int64_t>(options.length) - 1), options);
   } else if (options.at.empty()) {
     throw error(errc::argument,
@@ -72269,7 +72531,7 @@ PENSTOCK_INLINE std::uint64_t window_places::fingerprint() const {
   class fingerprint h;
   h.add("windows", known_.fingerprint(), stride_, first_step_, size(), lists_.size());
   for (const offsets& one : lists_) {
-    h.add(one.rows.size(), one.seconds.size());
+    h.add(one.column, one.rows.size(), one.seconds.size());
     for (const std::int64_t row : one.rows) h.add(row);
     for (const double at : one.seconds) h.add(std::bit_cast<std::uint64_t>(at));
   }
@@ -72288,9 +72550,9 @@ PENSTOCK_INLINE std::string window_places::describe() const {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/joined/window_reader.hpp
+// ---- penstock/source/joined/window_values.hpp
 
-/// Reading the windows of a plan's rows.
+/// What a window delivers: the rows of a column as one array, and the mask.
 namespace penstock::inline v0_1::detail {
 
 /// Whether values of type `V` can stand one behind the other in a window: numbers and arrays of numbers.
@@ -72334,26 +72596,6 @@ void write_row(const V& value, const destination<T>& into) {
     into.copy_from(std::span<const T>(value.data(), value.size()));
   }
 }
-
-/// The innermost node of a chain of rows, which shows rows one behind the other as the reader does.
-template <class Reader>
-struct window_row_node : placed_node<Reader> {
-  using typename placed_node<Reader>::worker;
-  static constexpr bool has_runs = reader_traits_of<Reader>.shows_contiguous;
-
-  template <class Timing, class Sink>
-    requires has_runs
-  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
-                                           Timing) const {
-    return this->reader->evaluate_run(first, n, w.own, sink);
-  }
-};
-
-/// A reader that shows rows of field I one behind the other as one array.
-template <class Reader, std::size_t I>
-concept shows_rows_of = requires(const Reader& r, position at, typename Reader::worker& w) {
-  { r.template evaluate_rows_of<I>(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
-};
 
 /// A column of a window: the rows of field I of a plan's records, or of the plan's elements; an array
 /// expression. Valid during the call that delivers it.
@@ -72424,117 +72666,16 @@ class window_mask {
   buffer* room_;
 };
 
-/// Puts ranges that lie one behind the other in an object together, so that rows which are read at once are
-/// also fetched at once. The rest is passed on by `flush`.
-template <class Sink>
-class range_merger {
-  struct range {
-    void* session = nullptr;
-    object_id object = 0;
-    std::uint64_t offset = 0, size = 0;
-    void (*give)(Sink& sink, const range& one) = nullptr;
-  };
+}  // namespace penstock::inline v0_1::detail
 
- public:
-  explicit range_merger(Sink& sink) noexcept : sink_(sink) {}
-  template <class Session>
-  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
-    for (range& one : open_) {
-      if (one.session != &session || one.object != object || one.offset + one.size != offset) continue;
-      one.size += size;
-      return;
-    }
-    range& made = open_[next_++ % open_.size()];
-    if (made.give != nullptr) made.give(sink_, made);
-    made = {&session, object, offset, size, [](Sink& sink, const range& one) {
-              sink(*static_cast<Session*>(one.session), one.object, one.offset, one.size);
-            }};
-  }
-  void unknown()
-    requires requires(Sink& sink) { sink.unknown(); }
-  {
-    sink_.unknown();
-  }
-  void flush() {
-    for (const range& one : open_)
-      if (one.give != nullptr) one.give(sink_, one);
-  }
+// ---- penstock/source/joined/window_reader.hpp
 
- private:
-  Sink& sink_;
-  std::array<range, 8> open_{};  // of several sources, whose ranges alternate
-  std::size_t next_ = 0;
-};
+namespace penstock::inline v0_1::detail {
 
-/// The chain of a plan's rows, and its element.
-template <class Plan>
-struct row_chain {
-  using node = window_row_node<typename Plan::source_type::reader>;
-  static auto of(const Plan& p, const typename Plan::source_type::reader* reader) {
-    return make_chain(p, node{{reader}}, *options_of(p).seed);
-  }
-  using type = decltype(of(std::declval<const Plan&>(), nullptr));
-};
-
-/// Of each column a chain of its own, which evaluates nothing else.
-template <bool Narrows, class Plan, class Names>
-struct column_chains;
-template <class Plan, class... Names>
-struct column_chains<true, Plan, light_tuple<Names...>> {
-  template <class Name>
-  using plan_of = decltype(narrowed_to<Name>(std::declval<const Plan&>()));
-
-  struct worker : light_tuple<typename row_chain<plan_of<Names>>::type::worker...> {
-    worker() noexcept {}  // see joined_plans.hpp
-    template <std::size_t I>
-    [[nodiscard]] auto& of() noexcept {
-      return at<I>(*this);
-    }
-  };
-  light_tuple<typename row_chain<plan_of<Names>>::type...> each;
-
-  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
-      : each(make_light_tuple(row_chain<plan_of<Names>>::of(narrowed_to<Names>(p), reader)...)) {}
-  template <std::size_t I>
-  [[nodiscard]] const auto& of() const noexcept {
-    return at<I>(each);
-  }
-  template <std::size_t I>
-  [[nodiscard]] static decltype(auto) field(const auto& value) noexcept {
-    return get<0>(value);
-  }
-  [[nodiscard]] static kept_counters kept() noexcept { return {}; }
-};
-/// Rows of which all fields are evaluated for each of them: their stages may make all at once.
-template <class Plan, class Names>
-struct column_chains<false, Plan, Names> {
-  using chain_type = typename row_chain<Plan>::type;
-
-  struct worker {
-    typename chain_type::worker own;  // of the window's own row, whose values last as long as the window
-    typename chain_type::worker rows;
-    worker() noexcept {}  // see joined_plans.hpp
-    template <std::size_t I>
-    [[nodiscard]] auto& of() noexcept {
-      return rows;
-    }
-  };
-  chain_type whole;
-
-  column_chains(const Plan& p, const typename Plan::source_type::reader* reader)
-      : whole(row_chain<Plan>::of(p, reader)) {}
-  template <std::size_t I>
-  [[nodiscard]] const auto& of() const noexcept {
-    return whole;
-  }
-  template <std::size_t I, class V>
-  [[nodiscard]] static decltype(auto) field(const V& value) noexcept {
-    if constexpr (any_record<V>)
-      return get<I>(value);
-    else
-      return (value);
-  }
-  [[nodiscard]] kept_counters kept() const { return kept_in(whole); }
+/// A reader that shows rows of field I one behind the other as one array.
+template <class Reader, std::size_t I>
+concept shows_rows_of = requires(const Reader& r, position at, typename Reader::worker& w) {
+  { r.template evaluate_rows_of<I>(at, std::uint64_t{}, w, any_sink{}) } -> std::same_as<std::uint64_t>;
 };
 
 /// Reads the windows of a plan's rows. `Form` says what is made of them:
@@ -73938,7 +74079,8 @@ struct bucket_by_without_numbers : about_expression {
 ///
 /// Every batch is of one bucket, and all ranks have the same bucket in each step, so that none waits for one
 /// with longer samples. A rank's batch has at most `max_samples` samples, and at most `max_tokens` tokens
-/// with padding: the number of samples times the longest of the step, whatever the collate policy. A step has
+/// with padding: the number of samples times the longest of the step, whatever the collate policy
+/// (`max_duration`, where lengths are durations in milliseconds: `{.max_duration = 600s}`). A step has
 /// as many samples of its bucket as fit, in the order of the epoch; they are divided among the ranks evenly,
 /// with one more on the first ranks.
 ///
@@ -74011,9 +74153,20 @@ template <class Sizes, class Buckets>
 concept sized_by = (sample_values<Sizes> || std::invocable<const Sizes&, std::uint64_t>)&&  //
     bucketing<Buckets, decltype(size_from(std::declval<const Sizes&>()))>;
 
+/// `max_duration` as a number of tokens.
+[[nodiscard]] inline std::uint64_t tokens_in_duration(const bucket_options& limits) {
+  if (limits.max_duration.count() < 0 || limits.max_tokens.changes() || limits.max_tokens.fixed() != 0)
+    throw error(errc::argument, limits.max_duration.count() < 0
+                                    ? "the max_duration of bucket_by is negative"
+                                    : "bucket_by has max_tokens and max_duration; write one of both")
+        .in_stage("bucket_by");
+  return static_cast<std::uint64_t>(limits.max_duration.count());
+}
+
 template <bool Global, class Keys, class... Options>
-[[nodiscard]] auto build_bucket_by(Keys keys, const bucket_options& limits, Options... options) {
+[[nodiscard]] auto build_bucket_by(Keys keys, bucket_options limits, Options... options) {
   check_batch_options<Options...>();
+  if (limits.max_duration.count() != 0) limits.max_tokens = tokens_in_duration(limits);
   return build_batch(batch_by_builder<bucket_by_stage, bucket_rule<Keys, Global>>{{std::move(keys), limits}},
                      options...);
 }
@@ -83884,8 +84037,9 @@ concept lazy_film = requires(const std::remove_cvref_t<F>& film, double seconds,
 /// with the frame that is not decoded yet, so that it draws one rectangle for all frames. Frames are decoded
 /// when the clip is written to its place, straight into it.
 ///
-/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`.
-template <lazy_film Film, class Each>
+/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`. With `Alone`
+/// the clip is of one frame, and its shape is that of the frame: it has no first dimension.
+template <lazy_film Film, class Each, bool Alone = false>
 class film_clip {
  public:
   using unfinished = void;
@@ -83904,9 +84058,19 @@ class film_clip {
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
-  [[nodiscard]] extents shape() const { return each_.shape().prepend(frames_.size()); }
+  [[nodiscard]] extents shape() const {
+    if constexpr (Alone)
+      return each_.shape();
+    else
+      return each_.shape().prepend(frames_.size());
+  }
   void write_to(const destination<value_type>& into) const {
-    film_.each_of(frames_, [&](std::size_t i) { each_.write_to(into[i]); });
+    film_.each_of(frames_, [&]([[maybe_unused]] std::size_t i) {
+      if constexpr (Alone)
+        each_.write_to(into);
+      else
+        each_.write_to(into[i]);
+    });
   }
   /// All values, without gaps; valid as long as the film, until its next use.
   [[nodiscard]] tensor_view<const value_type> finish() const {
@@ -83922,7 +84086,7 @@ class film_clip {
   template <class F, class Call>
   [[nodiscard]] auto with(const F& f, const Call& c) const {
     using made = std::remove_cvref_t<decltype(f(each_, c))>;
-    return film_clip<Film, made>(film_, frames_, f(each_, c));
+    return film_clip<Film, made, Alone>(film_, frames_, f(each_, c));
   }
 
  private:
@@ -84281,6 +84445,11 @@ class frame_index {
   [[nodiscard]] decode_range packets_for(std::uint32_t frame) const noexcept;
   /// Where to begin if decoding from packet `first` did not do: `groups` key frames earlier.
   [[nodiscard]] std::uint32_t earlier(std::uint32_t first, std::uint32_t groups) const noexcept;
+  /// The memory that it takes.
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return packets_.capacity() * sizeof(film_packet) +
+           (shown_.capacity() + ranks_.capacity() + keys_.capacity()) * sizeof(std::uint32_t);
+  }
   /// By how many frames, at most, the order of decoding is ahead of that of showing; at most 16.
   [[nodiscard]] unsigned reordered() const noexcept { return reordered_; }
 
@@ -84631,13 +84800,11 @@ struct bpe_model {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/film_container.hpp
+// ---- penstock/codec/detail/film_boxes.hpp
 
-/// Whether a film's file is all there. Containers say how long their parts are, and demuxers take a file that
-/// ends before for one that has fewer frames.
+/// What the boxes of an MP4 or QuickTime file claim, before FFmpeg's demuxer sees them: it allocates for all
+/// frames that they claim, and leaves out fragments that it cannot read.
 namespace penstock::inline v0_1::detail {
-
-enum class film_container : std::uint8_t { none, mp4, matroska };
 
 [[nodiscard]] inline std::uint64_t big_endian(bytes_view bytes, std::uint64_t at, unsigned count) noexcept {
   const std::byte* const first = bytes.data() + at;
@@ -84645,6 +84812,274 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   for (unsigned i = 0; i < count; ++i) value = value << 8 | std::to_integer<std::uint64_t>(first[i]);
   return value;
 }
+
+/// How long a file is, as its container says, and whether that holds together.
+struct film_extent {
+  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t size = 0;          ///< more than the file has if it is truncated
+  std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
+  /// What the demuxer would keep or do beyond what the file's own tables have, about: samples of one size,
+  /// those that edit lists repeat, pairs of names.
+  std::uint64_t claimed = 0;
+  std::vector<std::uint64_t> lost = {};  ///< where fragments begin that FFmpeg would read wrongly, or fail at
+};
+
+/// Whether a box of four letters is one of these, written one behind the other.
+[[nodiscard]] constexpr bool is_one_of(std::string_view type, std::string_view names) noexcept {
+  for (; names.size() >= 4; names.remove_prefix(4))
+    if (names.substr(0, 4) == type) return true;
+  return false;
+}
+
+/// Follows the boxes that FFmpeg follows. In a film of fragments each box between and in them must be one
+/// that is known there, fit its parent to the byte, be of a track that there is, and, where numbers of
+/// fragments ascend by one, none may be missing; of others, only tables must fit their boxes.
+/// Sources: ISO/IEC 14496-12; FFmpeg's mov.c.
+class mp4_boxes {
+ public:
+  [[nodiscard]] static film_extent extent_of(bytes_view file) {
+    mp4_boxes boxes(file);
+    boxes.found_.size = file.size();
+    boxes.walk({}, 0, file.size(), 0);
+    boxes.end_track();
+    boxes.claim(boxes.tracks_ * boxes.fragments_);
+    if (!boxes.disorder_ && boxes.gap_ != film_extent::nowhere && boxes.successors_ >= boxes.gaps_)
+      boxes.damage(boxes.gap_);
+    return boxes.found_;
+  }
+
+ private:
+  struct track {
+    std::uint64_t samples = 0, chunks = 0, largest_chunk = 0, edits = 0;
+    unsigned time_tables = 0;
+    bool one_size = false, ticks = false, sound = false, pictures = false;
+  };
+
+  explicit mp4_boxes(bytes_view file) : file_(file) {}
+
+  [[nodiscard]] std::uint64_t number(std::uint64_t at, unsigned bytes = 4) const noexcept {
+    return big_endian(file_, at, bytes);
+  }
+  [[nodiscard]] std::string_view name(std::uint64_t at) const noexcept {
+    return text_of(file_).substr(to_size(at), 4);
+  }
+  void damage(std::uint64_t at) {
+    found_.damage = std::min(found_.damage, at);
+    if (in_fragment_ && (found_.lost.empty() || found_.lost.back() != fragment_))
+      found_.lost.push_back(fragment_);
+  }
+  void claim(std::uint64_t entries) noexcept {
+    constexpr std::uint64_t most = std::uint64_t{1} << 60;
+    found_.claimed = std::min(found_.claimed + std::min(entries, most), most);
+  }
+  /// Of what must not even be recovered, because FFmpeg would read it as something else.
+  void refuse(std::uint64_t at) {
+    damage(at);
+    claim(film_extent::nowhere);
+  }
+
+  /// The boxes from one place to another; `parent` is empty at the top level.
+  void walk(std::string_view parent, std::uint64_t at, std::uint64_t end, unsigned depth) {
+    const bool top = parent.empty(), strict = is_one_of(parent, "mooftraf");
+    const bool names = is_one_of(parent, "udtailst");  // FFmpeg compares each with all others
+    for (std::uint64_t boxes = 1; end - at >= 8; ++boxes) {
+      if (names) claim(boxes);
+      std::uint64_t size = number(at), head = 8;
+      if (size == 1) {
+        if (end - at < 16) break;
+        size = number(at + 8, 8);
+        head = 16;
+      } else if (size == 0) {
+        size = end - at;  // the last box, up to the end
+      }
+      if (size < head || size > end - at) {
+        if (top && size > end - at)
+          found_.size = std::max(found_.size, size > film_extent::nowhere - at ? size : at + size);
+        if (strict || (top && fragmented_ && size < head)) damage(at);
+        if (size < head) return;  // FFmpeg stops here, too
+      }
+      const std::uint64_t next = at + std::min(size, end - at);
+      take(parent, at, at + head, next, depth);
+      at = next;
+    }
+    if (at == end) return;
+    if (top) found_.size = std::max(found_.size, at + (end - at < 8 ? 8 : 16));
+    if (strict) damage(at);
+  }
+
+  void take(std::string_view parent, std::uint64_t box, std::uint64_t at, std::uint64_t end, unsigned depth) {
+    const std::string_view type = name(box + 4);
+    const std::uint64_t room = end - at;
+    constexpr unsigned deepest = 11;  // FFmpeg's
+    const auto inner = [&](std::string_view as) {
+      if (depth < deepest) walk(as, at, end, depth + 1);
+    };
+    if ((parent == "moof" && !is_one_of(type, "mfhdtrafmetapsshuuidfreeskip")) ||
+        (parent == "traf" &&
+         !is_one_of(type, "tfhdtfdttrunsdtpsbgpsgpdsubssaizsaiosencmetaudtauuidfreeskip")) ||
+        (parent.empty() && fragmented_ &&
+         !is_one_of(type, "ftypmoovmdatfreeskipwidestypmoofmfrasidxssixprftemsgpdinpsshuuidmetaudtaimda")))
+      damage(box);
+    if (type == "trak") {
+      end_track();
+      ++tracks_;
+      inner(type);
+    } else if (type == "moof") {
+      fragmented_ = true;
+      ++fragments_;
+      fragment_ = box;
+      in_fragment_ = true;
+      numbered_ = false;
+      inner(type);
+      if (!numbered_) damage(box);
+      in_fragment_ = false;
+    } else if (type == "traf") {
+      of_track_ = false;
+      inner(type);
+      if (!of_track_) damage(box);
+    } else if (is_one_of(type, "moovmdiaminfstbledtsmvexudtadinftrefwavesinfschiilst")) {
+      if (type == "mvex") fragmented_ = true;
+      inner(type);
+    } else if (is_one_of(type, "freehoov") && room >= 8 && is_one_of(name(at + 4), "mvhdcmov")) {
+      inner("moov");
+    } else if (type == "meta") {
+      while (end - at >= 8 && name(at + 4) != "hdlr") at += 4;
+      inner(type);
+    } else if (type == "stsd") {
+      // Sample entries have boxes, too, none of which has a table.
+      for (std::uint64_t i = at; end - i >= 4; ++i)
+        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
+          return refuse(box);
+    } else if (is_one_of(type, "cmov")) {
+      refuse(box);  // unpacks to anything
+    } else {
+      take_leaf(parent, type, box, at, room);
+    }
+  }
+
+  void take_leaf(std::string_view parent, std::string_view type, std::uint64_t box, std::uint64_t at,
+                 std::uint64_t room) {
+    if (is_one_of(type, "sttscttsstscstssstpsstcoco64") || (type == "keys" && parent == "meta")) {
+      const std::uint64_t entry = type == "stsc" ? 12 : is_one_of(type, "stssstpsstco") ? 4 : 8;
+      const std::uint64_t count = table(box, at, room, 8, 8 * entry);
+      if (type == "stts") track_.ticks = ++track_.time_tables == 1 && count == 1 && number(at + 12) == 1;
+      if (is_one_of(type, "stcoco64")) track_.chunks = std::max(track_.chunks, count);
+      for (std::uint64_t i = 0; type == "stsc" && i < count; ++i)
+        track_.largest_chunk = std::max(track_.largest_chunk, number(at + 12 + i * entry));
+    } else if (is_one_of(type, "stszstz2")) {
+      const bool compact = type == "stz2";
+      track_.one_size |= !compact && room >= 8 && number(at + 4) != 0;
+      const std::uint64_t bits = compact && room >= 8 ? number(at + 7, 1) : track_.one_size ? 0 : 32;
+      table(box, at, room, 12, bits);
+      if (room >= 12) track_.samples = std::max(track_.samples, number(at + 8));
+    } else if (type == "sbgp") {
+      table(box, at, room, room >= 4 && number(at, 1) == 1 ? 16 : 12, 64);
+    } else if (is_one_of(type, "ilociinf")) {
+      const std::uint64_t head = type == "iloc" ? 10 : 8;
+      if (room < head || (number(at, 1) >= (type == "iloc" ? 2u : 1u) && number(at + head - 4) > room))
+        refuse(box);
+    } else if (type == "elst") {
+      if (room < 8) return refuse(box);
+      const bool wide = number(at, 1) == 1;
+      const unsigned entry = wide ? 20 : 12, length = wide ? 8 : 4;
+      for (std::uint64_t i = at + 8; at + room - i >= entry; i += entry)
+        track_.edits += number(i + length, length) != film_extent::nowhere >> (64 - 8 * length) ? 1 : 0;
+    } else if (is_one_of(type, "mvhdmdhd")) {
+      // FFmpeg takes units of no length for seconds.
+      const std::uint64_t unit = room != 0 && number(at, 1) == 1 ? 20 : 12;
+      if (room < unit + 4 || number(at + unit) == 0) damage(box);
+    } else if (type == "hdlr" && room >= 12) {
+      track_.sound |= name(at + 8) == "soun";
+      track_.pictures |= name(at + 8) == "vide";
+    } else {
+      take_of_fragment(parent, type, box, at, room);
+    }
+  }
+
+  void take_of_fragment(std::string_view parent, std::string_view type, std::uint64_t box, std::uint64_t at,
+                        std::uint64_t room) {
+    if (is_one_of(type, "trextfhdmfhdtrun") && room < 8) return refuse(box);
+    if (type == "trex") {
+      known_.push_back(number(at + 4));
+    } else if (type == "tfhd") {
+      of_track_ = std::find(known_.begin(), known_.end(), number(at + 4)) != known_.end();
+    } else if (type == "mfhd") {
+      const std::uint64_t here = number(at + 4);
+      numbered_ = true;
+      disorder_ |= here < last_;
+      successors_ += here == last_ + 1 ? 1 : 0;
+      if (here > last_ + 1 && fragments_ > 1) {
+        ++gaps_;
+        gap_ = std::min(gap_, fragment_);
+      }
+      last_ = here;
+    } else if (type == "trun") {
+      const auto flags = static_cast<unsigned>(number(at + 1, 3));
+      const auto fields = [&](unsigned of) { return static_cast<unsigned>(4 * std::popcount(flags & of)); };
+      const std::uint64_t head = 8 + fields(0x5), count = number(at + 4);
+      table(box, at, room, head, 8 * fields(0xf00), 8);
+      if (room != head + count * fields(0xf00)) damage(box);
+      if (fields(0xf00) == 0) claim(count);
+    } else if (type == "sidx" && parent.empty()) {
+      const std::uint64_t head = room != 0 && number(at, 1) != 0 ? 32 : 24;
+      if (room < head || (room - head) / 12 < number(at + head - 2, 2)) return damage(box);
+      const std::uint64_t count = number(at + head - 2, 2);
+      std::uint64_t last = number(at + (head == 32 ? 20 : 16), head == 32 ? 8 : 4);
+      if (last > film_extent::nowhere >> 1) return damage(box);
+      last += at + room;
+      for (std::uint64_t i = 0; i < count; ++i) last += number(at + head + 12 * i) & 0x7fff'ffff;
+      found_.size = std::max(found_.size, last);
+      claim(tracks_ * count);
+    }
+  }
+
+  /// How many entries a table has, of so many bits: those that it claims, if its box has them. The number
+  /// is before the entries, or `number_at`.
+  std::uint64_t table(std::uint64_t box, std::uint64_t at, std::uint64_t room, std::uint64_t head,
+                      std::uint64_t bits, std::uint64_t number_end = 0) {
+    if (room < head) {
+      refuse(box);
+      return 0;
+    }
+    const std::uint64_t count = number(at + (number_end == 0 ? head : number_end) - 4);
+    const std::uint64_t there = bits == 0 ? count : (room - head) * 8 / bits;
+    if (count <= there) return count;
+    damage(box);
+    claim(count);
+    return there;
+  }
+  void end_track() noexcept {
+    const track& t = track_;
+    const bool pieces = t.sound && !t.pictures && t.ticks;  // of up to 1,024 samples
+    const std::uint64_t chunks = t.chunks * ((t.largest_chunk + 1023) / 1024);
+    const std::uint64_t entries = pieces ? chunks : std::max(t.samples, t.ticks ? chunks : 0);
+    if (pieces || t.one_size) claim(entries);
+    if (t.edits > 1)
+      claim(entries > film_extent::nowhere / t.edits ? film_extent::nowhere : entries * t.edits);
+    track_ = {};
+  }
+
+  bytes_view file_;
+  film_extent found_;
+  track track_;
+  std::uint64_t tracks_ = 0, fragments_ = 0;
+  std::vector<std::uint64_t> known_;  // tracks of fragments
+  std::uint64_t fragment_ = 0;        // where the one at hand begins
+  std::uint64_t last_ = 0;            // its number
+  std::uint64_t successors_ = 0, gaps_ = 0, gap_ = film_extent::nowhere;
+  bool fragmented_ = false, in_fragment_ = false, numbered_ = false, of_track_ = false, disorder_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/film_container.hpp
+
+/// Whether a film's file is all there. Containers say how long their parts are, and demuxers take a file that
+/// ends before for one that has fewer frames.
+namespace penstock::inline v0_1::detail {
+
+enum class film_container : std::uint8_t { none, mp4, matroska };
 
 /// By the first bytes: a box of MP4 and QuickTime, or the header of EBML.
 [[nodiscard]] inline film_container film_container_of(bytes_view file) noexcept {
@@ -84658,36 +85093,6 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return film_container::none;
 }
 
-/// The number of bytes that the boxes at the top level say the file has; more than it has if it is truncated.
-/// Source: ISO/IEC 14496-12, 4.2.
-[[nodiscard]] inline std::uint64_t mp4_size(bytes_view file) noexcept {
-  std::uint64_t at = 0;
-  while (at < file.size()) {
-    const std::uint64_t left = file.size() - at;
-    if (left < 8) return at + 8;
-    std::uint64_t size = big_endian(file, at, 4);
-    if (size == 0) return file.size();  // the last box, up to the end
-    if (size == 1) {
-      if (left < 16) return at + 16;
-      size = big_endian(file, at + 8, 8);
-      if (size < 16) return file.size();  // damaged: the demuxer says so
-    } else if (size < 8) {
-      return file.size();
-    }
-    if (size > left) return size > std::numeric_limits<std::uint64_t>::max() - at ? size : at + size;
-    at += size;
-  }
-  return at;
-}
-
-/// How long a file is, as its container says, and whether that holds together.
-struct film_extent {
-  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t size = 0;          ///< more than the file has if it is truncated
-  std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
-};
-
 /// Whether an element of Matroska stands in a file, a segment or a cluster. Source: RFC 9559, 5.1.
 [[nodiscard]] constexpr bool is_matroska_element(std::uint64_t id) noexcept {
   for (const std::uint32_t known :
@@ -84698,15 +85103,28 @@ struct film_extent {
   return false;
 }
 
+/// How many pairs the tags make that are in these bytes, or behind the first head of tags in them: FFmpeg
+/// compares each with all others.
+[[nodiscard]] inline std::uint64_t pairs_of_tags(bytes_view bytes, std::string_view head = "") noexcept {
+  std::uint64_t pairs = 0, tags = 0;
+  const std::string_view text = text_of(bytes), tag = "\x67\xc8";
+  std::size_t at = text.find(head);
+  if (at == std::string_view::npos) return 0;
+  for (; (at = text.find(tag, at)) != std::string_view::npos; at += tag.size()) pairs += ++tags;
+  return pairs;
+}
+
 /// Follows segments and clusters into their elements: FFmpeg's demuxer leaves out what it cannot read, and
 /// says nothing. What is behind a segment that says its size is not looked at. Source: RFC 8794; RFC 9559.
-[[nodiscard]] inline film_extent matroska_extent(bytes_view file) noexcept {
-  std::uint64_t at = 0, end = file.size();
+[[nodiscard]] inline film_extent matroska_extent(bytes_view file) {
+  constexpr std::uint64_t nowhere = film_extent::nowhere;
+  constexpr std::string_view tags = "\x12\x54\xc3\x67";
+  std::uint64_t at = 0, end = file.size(), pairs = 0;
   bool in_segment = false;  // of a known size, which is all there
   while (at < end) {
     const std::uint64_t element = at;
     const auto cut = [&](std::uint64_t size) {
-      return in_segment ? film_extent{file.size(), element} : film_extent{size};
+      return in_segment ? film_extent{file.size(), element, pairs} : film_extent{size, nowhere, pairs};
     };
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
@@ -84714,13 +85132,16 @@ struct film_extent {
         ++length;
       return length;
     };
+    const auto damaged = [&] {
+      return film_extent{file.size(), element, pairs + pairs_of_tags(file.subspan(to_size(element)), tags)};
+    };
     const unsigned id_bytes = length_at(at);
-    if (id_bytes > 4) return {file.size(), element};
+    if (id_bytes > 4) return damaged();
     if (end - at <= id_bytes) return cut(at + id_bytes + 1);
     const std::uint64_t id = big_endian(file, at, id_bytes);
     at += id_bytes;
     const unsigned size_bytes = length_at(at);
-    if (size_bytes > 8 || !is_matroska_element(id)) return {file.size(), element};
+    if (size_bytes > 8 || !is_matroska_element(id)) return damaged();
     if (end - at < size_bytes) return cut(at + size_bytes);
     const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
     const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
@@ -84728,9 +85149,11 @@ struct film_extent {
     constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
     const bool group = id == segment || id == cluster;
     if (size == ones) {
-      if (!group) return {file.size(), element};
+      if (!group) return damaged();
       continue;
     }
+    if (id == 0x1254c367)
+      pairs += pairs_of_tags(file.subspan(to_size(at), to_size(std::min(size, file.size() - at))));
     if (size > end - at) return cut(at + size);
     if (id == segment && !in_segment) {
       in_segment = true;
@@ -84738,14 +85161,15 @@ struct film_extent {
     }
     if (!group) at += size;
   }
-  return {file.size()};
+  if (at < file.size()) pairs += pairs_of_tags(file.subspan(to_size(at)), tags);  // FFmpeg may find them
+  return {file.size(), nowhere, pairs};
 }
 
 /// As the container says; the file's own size where it does not.
-[[nodiscard]] inline film_extent container_extent(bytes_view file) noexcept {
+[[nodiscard]] inline film_extent container_extent(bytes_view file) {
   switch (film_container_of(file)) {
     case film_container::mp4:
-      return {mp4_size(file)};
+      return mp4_boxes::extent_of(file);
     case film_container::matroska:
       return matroska_extent(file);
     case film_container::none:
@@ -84756,293 +85180,168 @@ struct film_extent {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/flac_frames.hpp
+// ---- penstock/codec/detail/film_identity.hpp
 
-/// FLAC sounds from their beginning, in about half of libFLAC's time. Whatever is unusual or damaged is left
-/// to libFLAC, which also says what is wrong with it. Source: RFC 9639.
+/// By what a film is known again: by everything that its container says of its packets, which is all that an
+/// index is made of. Pictures and sounds themselves are not read.
 namespace penstock::inline v0_1::detail {
 
-/// Bits from the highest of each byte on. Behind the end they are 0, and `bad()`.
-class flac_bits {
- public:
-  explicit flac_bits(bytes_view file, std::size_t at) noexcept
-      : next_(file.data() + at), end_(file.data() + file.size()) {}
+struct film_identity {
+  std::uint64_t size = 0;  ///< of the file
+  std::uint64_t hash = 0;
 
-  /// Up to 32.
-  [[nodiscard]] std::uint32_t take(std::uint32_t n) noexcept {
-    if (count_ < n) refill();
-    if (n == 0 || !has(n)) return 0;
-    const auto value = static_cast<std::uint32_t>(cache_ >> (64 - n));
-    drop(n);
-    return value;
-  }
-  [[nodiscard]] std::int32_t take_signed(std::uint32_t n) noexcept {
-    return n == 0 ? 0 : static_cast<std::int32_t>(take(n) << (32 - n)) >> (32 - n);
-  }
-  /// How many zeros come before a one.
-  [[nodiscard]] std::uint32_t take_unary() noexcept {
-    for (std::uint32_t zeros = 0;;) {
-      refill();
-      if (!has(1)) return 0;
-      const std::uint32_t more = std::min(static_cast<std::uint32_t>(std::countl_zero(cache_)), count_);
-      zeros += more;
-      if (more < count_) {
-        drop(more + 1);
-        return zeros;
-      }
-      drop(more);
-    }
-  }
-  /// Numbers in Rice's code with that parameter.
-  void take_rice(std::int32_t* to, std::size_t n, std::uint32_t parameter) noexcept {
-    flac_bits at = *this;  // in registers
-    const auto one = [&](std::int32_t& into) {
-      std::uint32_t high = static_cast<std::uint32_t>(std::countl_zero(at.cache_)), low = 0;
-      if (const std::uint32_t length = high + 1 + parameter; length <= at.count_) [[likely]] {
-        low = static_cast<std::uint32_t>((at.cache_ << high << 1) >> 1 >> (63 - parameter));
-        at.drop(length);
-      } else {
-        high = at.take_unary();
-        low = at.take(parameter);
-      }
-      const std::uint32_t folded = high << parameter | low;
-      into = static_cast<std::int32_t>(folded >> 1 ^ (0u - (folded & 1)));
-    };
-    constexpr std::size_t each = 3;  // for which 56 bits are mostly enough
-    std::size_t i = 0;
-    for (; n - i >= each; i += each) {
-      at.refill();
-      for (std::size_t k = 0; k < each; ++k) one(to[i + k]);
-    }
-    for (; i < n; ++i) one(to[i]);
-    *this = at;
-  }
-  /// Leaves what is left of a byte, and tells where the next one is.
-  [[nodiscard]] const std::byte* next_byte() noexcept {
-    drop(count_ % 8);
-    return next_ - count_ / 8;
-  }
-  [[nodiscard]] bool bad() const noexcept { return bad_; }
-
- private:
-  /// At least 56 bits, unless the file ends. Those of the cache beyond `count_` are right or 0.
-  void refill() noexcept {
-    if (end_ - next_ >= 8) [[likely]] {
-      std::uint64_t word = 0;
-      for (std::size_t i = 0; i < 8; ++i) word = word << 8 | std::to_integer<std::uint64_t>(next_[i]);
-      cache_ |= word >> count_;
-      next_ += (63 - count_) >> 3;
-      count_ |= 56;
-    } else {
-      for (; count_ < 56 && next_ != end_; count_ += 8)
-        cache_ |= std::to_integer<std::uint64_t>(*next_++) << (56 - count_);
-    }
-  }
-  [[nodiscard]] bool has(std::uint32_t n) noexcept {
-    bad_ = bad_ || count_ < n;
-    return !bad_;
-  }
-  void drop(std::uint32_t n) noexcept {
-    cache_ <<= n;
-    count_ -= n;
-  }
-
-  const std::byte *next_, *end_;
-  std::uint64_t cache_ = 0;
-  std::uint32_t count_ = 0;
-  bool bad_ = false;
+  friend constexpr bool operator==(const film_identity&, const film_identity&) = default;
 };
 
-/// Of CRC-16 with the polynomial 0x8005: `tables[n]` has what a byte does that n others follow.
-inline constexpr auto flac_crc_tables = [] {
-  std::array<std::array<std::uint16_t, 256>, 8> tables{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t value = byte << 8;
-    for (int bit = 0; bit < 8; ++bit) value = (value << 1 ^ (value >> 15 != 0 ? 0x8005u : 0)) & 0xffff;
-    tables[0][byte] = static_cast<std::uint16_t>(value);
+class film_hash {
+ public:
+  explicit film_hash(bytes_view file) noexcept : file_(file) {}
+
+  void add(std::uint64_t value) noexcept { state_ = mix64(state_ ^ value); }
+  /// Bytes of the file, and where they are.
+  void add(std::uint64_t at, std::uint64_t count) noexcept {
+    add(at);
+    add(count);
+    const std::byte* from = file_.data() + at;
+    for (; count >= 8; count -= 8, from += 8) add(load_little<std::uint64_t>(from));
+    std::uint64_t rest = 0;
+    for (; count > 0; --count, ++from) rest = rest << 8 | std::to_integer<std::uint64_t>(*from);
+    add(rest);
   }
-  for (std::size_t n = 1; n < tables.size(); ++n)
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      const std::uint32_t value = tables[n - 1][byte];
-      tables[n][byte] = static_cast<std::uint16_t>(value << 8 ^ tables[0][value >> 8]);
+  [[nodiscard]] film_identity identity() const noexcept { return {file_.size(), state_}; }
+
+ private:
+  bytes_view file_;
+  std::uint64_t state_ = 0x66696c6d;
+};
+
+/// All boxes at the top level, but for those with the packets' bytes and those with none.
+[[nodiscard]] inline std::optional<film_identity> mp4_identity(bytes_view file) noexcept {
+  film_hash hash(file);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::uint64_t left = file.size() - at;
+    if (left < 8) return std::nullopt;
+    std::uint64_t size = big_endian(file, at, 4), header = 8;
+    if (size == 0) size = left;
+    if (size == 1) {
+      if (left < 16) return std::nullopt;
+      size = big_endian(file, at + 8, 8);
+      header = 16;
     }
-  return tables;
-}();
-
-/// 0 for a frame with its checksum.
-[[nodiscard]] inline std::uint32_t flac_crc(const std::byte* at, const std::byte* end) noexcept {
-  const auto& t = flac_crc_tables;
-  const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(at[i]); };
-  std::uint32_t crc = 0;
-  for (; end - at >= 8; at += 8)
-    crc = t[7][byte(0) ^ crc >> 8] ^ t[6][byte(1) ^ (crc & 255)] ^ t[5][byte(2)] ^ t[4][byte(3)] ^
-          t[3][byte(4)] ^ t[2][byte(5)] ^ t[1][byte(6)] ^ t[0][byte(7)];
-  for (; at != end; ++at) crc = (crc << 8 & 0xffff) ^ t[0][crc >> 8 ^ byte(0)];
-  return crc;
+    if (size < header || size > left) return std::nullopt;
+    const std::string_view type = text_of(file.subspan(to_size(at + 4), 4));
+    const bool passed = type == "mdat" || type == "free" || type == "skip" || type == "wide";
+    hash.add(at, passed ? header : size);
+    at += size;
+  }
+  return hash.identity();
 }
 
-/// Adds to each residual what is predicted from the samples before it.
-template <std::size_t... Taps>
-void flac_predict(std::int32_t* s, std::size_t n, const std::int32_t* taps, std::uint32_t shift,
-                  std::index_sequence<Taps...> /*all but the first*/) noexcept {
-  constexpr std::size_t order = sizeof...(Taps) + 1;
-  const auto tap = [&](std::size_t k) { return static_cast<std::uint32_t>(taps[k]); };
-  const std::array<std::uint32_t, order> c{tap(0), tap(Taps + 1)...};
-  auto last = static_cast<std::uint32_t>(s[order - 1]);  // in a register: the next sample waits for it
-  for (std::size_t i = order; i < n; ++i) {
-    const std::uint32_t others = (0u + ... + (c[Taps + 1] * static_cast<std::uint32_t>(s[i - 2 - Taps])));
-    const std::int32_t predicted = static_cast<std::int32_t>(others + c[0] * last) >> shift;
-    last = static_cast<std::uint32_t>(s[i]) + static_cast<std::uint32_t>(predicted);
-    s[i] = static_cast<std::int32_t>(last);
-  }
-}
-inline void flac_predict(std::int32_t* s, std::size_t n, const std::int32_t* taps, std::uint32_t order,
-                         std::uint32_t shift, bool narrow) noexcept {
-  const bool found = narrow && [&]<std::size_t... Before>(std::index_sequence<Before...>) {
-    return ((order == Before + 1 &&
-             (flac_predict(s, n, taps, shift, std::make_index_sequence<Before>{}), true)) ||
-            ...);
-  }(std::make_index_sequence<12>{});
-  if (found) return;
-  for (std::size_t i = order; i < n; ++i) {
-    std::int64_t sum = 0;
-    for (std::uint32_t k = 0; k < order; ++k) sum += std::int64_t{taps[k]} * s[i - 1 - k];
-    s[i] = static_cast<std::int32_t>(s[i] + (sum >> shift));
-  }
-}
-
-/// Residuals behind the first `order` samples. Whether they are as the format wants them.
-[[nodiscard]] inline bool flac_residuals(flac_bits& in, std::int32_t* s, std::size_t n, std::uint32_t order) {
-  const std::uint32_t method = in.take(2), partitions = in.take(4);
-  const std::size_t each = n >> partitions;
-  if (method > 1 || each << partitions != n || each < order) return false;
-  const std::uint32_t bits = 4 + method, escape = (1u << bits) - 1;
-  for (std::size_t at = order, end = each; end <= n; at = end, end += each) {
-    const std::uint32_t parameter = in.take(bits);
-    if (parameter != escape) {
-      in.take_rice(s + at, end - at, parameter);
-    } else {
-      const std::uint32_t raw = in.take(5);
-      for (std::size_t i = at; i < end; ++i) s[i] = in.take_signed(raw);
-    }
-    if (in.bad()) return false;
-  }
-  return true;
-}
-
-/// The samples of a channel, of so many bits each.
-[[nodiscard]] inline bool flac_subframe(flac_bits& in, std::int32_t* s, std::size_t n, std::uint32_t bits) {
-  const std::uint32_t type = in.take(7), wasted = in.take(1) != 0 ? in.take_unary() + 1 : 0;
-  if (wasted >= bits) return false;
-  bits -= wasted;
-  if (type == 0) {
-    std::fill_n(s, n, in.take_signed(bits));
-  } else if (type == 1) {
-    for (std::size_t i = 0; i < n; ++i) s[i] = in.take_signed(bits);
-  } else {
-    const bool fixed = type >= 8 && type <= 12;
-    if (!fixed && (type < 32 || type > 63)) return false;
-    const std::uint32_t order = fixed ? type - 8 : type - 31;
-    if (order > n) return false;
-    for (std::uint32_t i = 0; i < order; ++i) s[i] = in.take_signed(bits);
-    constexpr std::int32_t fixed_taps[5][4] = {{}, {1}, {2, -1}, {3, -3, 1}, {4, -6, 4, -1}};
-    std::array<std::int32_t, 32> taps{};
-    std::uint32_t precision = 4, shift = 0;
-    if (fixed) {
-      std::copy_n(fixed_taps[order], 4, taps.begin());
-    } else {
-      precision = in.take(4) + 1;
-      shift = in.take(5);
-      if (precision == 16 || shift > 15) return false;
-      for (std::uint32_t i = 0; i < order; ++i) taps[i] = in.take_signed(precision);
-    }
-    if (!flac_residuals(in, s, n, order)) return false;
-    if (order != 0)
-      flac_predict(s, n, taps.data(), order, shift,
-                   bits + precision <= 1 + static_cast<std::uint32_t>(std::countl_zero(order)));
-  }
-  for (std::size_t i = 0; wasted != 0 && i < n; ++i)
-    s[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(s[i]) << wasted);
-  return !in.bad();
-}
-
-/// Decodes a file of 16 or 24 bits from its beginning, and tells whether there were as many frames as wanted.
-[[nodiscard]] inline bool read_flac(bytes_view file, std::uint32_t channels, std::uint64_t wanted,
-                                    const sound_place& place, buffer& room) {
-  constexpr std::size_t stream_info = 8, first_block = 4;
-  if (file.size() < stream_info + 34) return false;
-  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(file[at]); };
-  const std::uint32_t bits = ((byte(20) & 1) << 4 | byte(21) >> 4) + 1;
-  if (channels != (byte(20) >> 1 & 7) + 1 || (bits != 16 && bits != 24)) return false;
-  const float unit = bits == 16 ? 0x1p-15f : 0x1p-23f;
-  std::size_t at = first_block;
-  for (bool more = true; more;) {
-    if (file.size() - at < 4) return false;
-    more = byte(at) >> 7 == 0;
-    const std::size_t length = byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3);
-    if (file.size() - at - 4 < length) return false;
-    at += 4 + length;
-  }
-  for (std::uint64_t done = 0, blocks = 0; done < wanted; ++blocks) {
-    flac_bits in(file, at);
-    if (in.take(15) != 0x7ffc) return false;
-    const bool by_samples = in.take(1) != 0;  // or blocks of one size, which are counted
-    const std::uint32_t size_code = in.take(4), rate_code = in.take(4), layout = in.take(4),
-                        depth = in.take(3);
-    if (in.take(1) != 0 || (depth != 0 && depth != (bits == 16 ? 4u : 6u))) return false;
-    if (layout < 8 ? layout + 1 != channels : layout > 10 || channels != 2) return false;
-    // The number of the block, as UTF-8 has numbers.
-    const std::uint32_t head = in.take(8);
-    int ones = std::countl_one(static_cast<std::uint8_t>(head));
-    std::uint64_t number = head & (0x7fu >> ones);
-    for (; ones > 1; --ones) number = number << 6 | (in.take(8) & 63);
-    if (number != (by_samples ? done : blocks)) return false;
-    const std::size_t n = size_code == 0   ? 0
-                          : size_code == 1 ? 192
-                          : size_code < 6  ? std::size_t{576} << (size_code - 2)
-                          : size_code < 8  ? std::size_t{in.take(size_code == 6 ? 8 : 16)} + 1
-                                           : std::size_t{256} << (size_code - 8);
-    if (n == 0 || rate_code == 15) return false;
-    if (rate_code > 11) static_cast<void>(in.take(rate_code == 12 ? 8 : 16));
-    static_cast<void>(in.take(8));  // the header's own checksum: that of the frame covers it, too
-    room.resize_for_overwrite(n * channels * sizeof(std::int32_t));
-    auto* const samples = reinterpret_cast<std::int32_t*>(room.data());
-    for (std::uint32_t c = 0; c < channels; ++c) {
-      const bool side = (layout == 9 && c == 0) || ((layout == 8 || layout == 10) && c == 1);
-      if (!flac_subframe(in, samples + c * n, n, bits + (side ? 1 : 0))) return false;
-    }
-    const std::size_t end = static_cast<std::size_t>(in.next_byte() - file.data()) + 2;
-    if (end > file.size() || flac_crc(file.data() + at, file.data() + end) != 0) return false;
-    at = end;
-
-    const std::size_t taken = static_cast<std::size_t>(std::min<std::uint64_t>(n, wanted - done));
-    const auto put = [&](std::size_t c, const auto& value) {
-      float* const to = place.channel(c) + done;
-      for (std::size_t i = 0; i < taken; ++i)
-        to[i] = static_cast<float>(static_cast<std::int32_t>(value(i))) * unit;
+/// All elements but attachments and voids; of those in clusters, the beginning: the head of a block, and some
+/// bytes of its packet; of laced blocks, whose heads are longer, everything.
+[[nodiscard]] inline std::optional<film_identity> matroska_identity(bytes_view file) noexcept {
+  constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675, group = 0xa0, simple_block = 0xa3,
+                          block = 0xa1, attachments = 0x1941a469, nothing = 0xec, beginning = 96;
+  film_hash hash(file);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::uint64_t element = at;
+    const auto length_at = [&](std::uint64_t place) {
+      return static_cast<unsigned>(std::countl_zero(std::to_integer<std::uint8_t>(file[to_size(place)]))) + 1;
     };
-    // Without overflow, whatever the samples are.
-    const auto left = [&](std::size_t i) { return static_cast<std::uint32_t>(samples[i]); };
-    const auto right = [&](std::size_t i) { return static_cast<std::uint32_t>(samples[n + i]); };
-    // The middle has lost its lowest bit, which is that of the side.
-    const auto twice = [&](std::size_t i) { return left(i) * 2 | (right(i) & 1); };
-    const auto half = [](std::uint32_t sum) { return static_cast<std::int32_t>(sum) >> 1; };
-    if (layout == 8) {
-      put(0, left);
-      put(1, [&](std::size_t i) { return left(i) - right(i); });
-    } else if (layout == 9) {
-      put(0, [&](std::size_t i) { return left(i) + right(i); });
-      put(1, right);
-    } else if (layout == 10) {
-      put(0, [&](std::size_t i) { return half(twice(i) + right(i)); });
-      put(1, [&](std::size_t i) { return half(twice(i) - right(i)); });
-    } else {
-      for (std::uint32_t c = 0; c < channels; ++c) put(c, [&](std::size_t i) { return samples[c * n + i]; });
+    const unsigned id_bytes = length_at(at);
+    if (id_bytes > 4 || file.size() - at <= id_bytes) return std::nullopt;
+    const std::uint64_t id = big_endian(file, at, id_bytes);
+    at += id_bytes;
+    const unsigned size_bytes = length_at(at);
+    if (size_bytes > 8 || file.size() - at < size_bytes) return std::nullopt;
+    const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
+    const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
+    at += size_bytes;
+    hash.add(element, at - element);
+    if (id == segment || id == cluster || id == group) continue;
+    if (size > file.size() - at) return std::nullopt;
+    std::uint64_t count = id_bytes == 4 ? size : std::min(size, beginning);
+    if (id == attachments || id == nothing) count = 0;
+    if ((id == simple_block || id == block) && size > 12) {
+      constexpr std::uint64_t lacing = 0x06;
+      if ((big_endian(file, at + length_at(at) + 2, 1) & lacing) != 0) count = size;
     }
-    done += taken;
+    hash.add(at, count);
+    at += size;
   }
-  return true;
+  return hash.identity();
 }
+
+/// Nothing for files whose parts do not fit together.
+[[nodiscard]] inline std::optional<film_identity> film_identity_of(bytes_view file,
+                                                                   film_container container) noexcept {
+  switch (container) {
+    case film_container::mp4:
+      return mp4_identity(file);
+    case film_container::matroska:
+      return matroska_identity(file);
+    case film_container::none:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/kept_indexes.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What the process has found out of films, for all of its threads: an `Index` for each film, which is made
+/// when the film is first met. `Index` has `bytes()`, the memory that it takes.
+template <class Index>
+class kept_indexes {
+ public:
+  [[nodiscard]] static kept_indexes& of_process() {
+    static kept_indexes all;
+    return all;
+  }
+
+  /// Null if it is not there.
+  [[nodiscard]] shared<const Index> find(const film_identity& film) {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(film.hash);
+    if (found == all_.end() || found->second.size != film.size) return {};
+    found->second.used = ++uses_;
+    return found->second.index;
+  }
+  /// Those that were used longest ago go, until the others take no more than `most` bytes.
+  void keep(const film_identity& film, const shared<const Index>& index, std::uint64_t most) {
+    if (index->bytes() > most) return;
+    const std::lock_guard lock(mutex_);
+    auto& place = all_[film.hash];
+    if (place.index) bytes_ -= place.index->bytes();
+    place = {index, film.size, ++uses_};
+    bytes_ += index->bytes();
+    while (bytes_ > most) {
+      const auto oldest = std::min_element(all_.begin(), all_.end(), [](const auto& a, const auto& b) {
+        return a.second.used < b.second.used;
+      });
+      bytes_ -= oldest->second.index->bytes();
+      all_.erase(oldest);
+    }
+  }
+  [[nodiscard]] std::uint64_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  struct kept {
+    shared<const Index> index;
+    std::uint64_t size = 0;  // of the film's file
+    std::uint64_t used = 0;  // the number of its last use
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, kept> all_;
+  std::uint64_t bytes_ = 0, uses_ = 0;
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -87696,6 +87995,307 @@ class csv_row_ends {
   csv_marks marks_;
   place at_ = place::begin;
 };
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/text/utterances.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Texts one behind the other.
+class text_list {
+ public:
+  void add(std::string_view one) {
+    all_ += one;
+    ends_.push_back(all_.size());
+  }
+  [[nodiscard]] bool empty() const noexcept { return ends_.size() == 1; }
+  [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept {
+    return std::string_view(all_).substr(to_size(ends_[i]), to_size(ends_[i + 1] - ends_[i]));
+  }
+
+ private:
+  std::string all_;
+  std::vector<std::uint64_t> ends_{0};
+};
+
+/// What a manifest says of a segment of a sound.
+struct utterance {
+  double offset = 0;          // in seconds
+  double duration = 0;        // in seconds; 0: up to the end, which is not known
+  std::uint32_t file = 0;     // of those of the list
+  std::uint32_t table = 0;    // the manifest
+  std::uint32_t line = 0;     // of the manifest, counted from 1
+  std::int32_t channel = -1;  // see `sound_segment`
+};
+
+/// The utterances of a dataset, as part of a plan.
+struct utterance_list {
+  std::string name;  // of the dataset
+  std::vector<std::string> files, tables;
+  std::vector<utterance> all;
+  std::vector<file_stretch> stretches;  // where sounds lie in their files; empty: they are whole files
+  text_list keys;                       // empty: "manifest:line"
+  text_list texts;
+  std::vector<text_list> others;  // the fields that were asked for
+  double max_overshoot = 0;
+  double seconds = 0;  // of all that are known
+  std::uint64_t fingerprint = 0;
+  shared<const std::vector<std::uint64_t>> starts = nullptr;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return all.size(); }
+  /// Sums up, when all are there. Throws `errc::argument` if there are none.
+  void close(std::string_view source);
+  [[nodiscard]] std::string key(std::size_t i) const;
+  [[nodiscard]] std::string describe(std::string_view source) const;
+  /// Throws `errc::argument` if there is no such sample.
+  [[nodiscard]] std::size_t checked(std::uint64_t index) const;
+  /// In milliseconds, rounded up. Throws `errc::missing` if it is not known.
+  [[nodiscard]] std::uint64_t milliseconds(std::size_t i) const;
+};
+
+/// A worker's files of sounds. A file stays mapped until the worker needs its place for another one, so that
+/// neither the number of files is bounded nor a long recording read anew for each of its segments.
+class mapped_sounds {
+ public:
+  /// The bytes of a file, until the next sample.
+  [[nodiscard]] bytes_view show(const std::string& path, std::uint32_t number);
+  void begin() noexcept { shown_ = nullptr; }
+  /// Throws `errc::io` if the file that was shown has shrunk.
+  void confirm() const {
+    if (shown_ != nullptr) shown_->kept->check_lost(*path_);
+  }
+
+ private:
+  static constexpr std::uint32_t places = 16;
+  struct place {
+    std::optional<files::mapping> kept;
+    std::uint32_t number = 0;
+  };
+
+  fixed_array<place> places_{places};
+  const place* shown_ = nullptr;
+  const std::string* path_ = nullptr;
+};
+
+/// The file of an utterance, not opened yet, with the segment of it that is meant. Valid during the call that
+/// delivers its sample.
+class utterance_blob {
+ public:
+  using unfinished = void;
+
+  utterance_blob(const utterance_list& list, std::size_t i, mapped_sounds& sounds) noexcept
+      : list_(&list), sounds_(&sounds), i_(i) {}
+
+  [[nodiscard]] std::uint64_t size() const { return finish().size(); }
+  void read_into(mutable_bytes into) const;
+  [[nodiscard]] bytes_view finish() const;
+  [[nodiscard]] sound_segment segment() const noexcept {
+    const utterance& one = list_->all[i_];
+    return {one.offset, one.duration, one.channel, list_->max_overshoot};
+  }
+
+ private:
+  const utterance_list* list_;
+  mapped_sounds* sounds_;
+  std::size_t i_;
+};
+
+/// Asks the system to read an utterance ahead.
+void read_utterance_ahead(const utterance_list& list, std::uint64_t index) noexcept;
+
+}  // namespace detail
+
+/// How long the utterances of a manifest are, in milliseconds, rounded up: lengths for `bucket_by`,
+/// `batch_by`, `pack` and `subset`, which read no sound. Made by `durations()` of the source. Copies share
+/// the manifest; thread-safe.
+class utterance_durations {
+ public:
+  using value_type = std::uint64_t;
+
+  explicit utterance_durations(shared<const detail::utterance_list> list) noexcept : list_(std::move(list)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return list_->size(); }
+  /// Throws `errc::missing` for a duration that the manifest does not say.
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const {
+    return list_->milliseconds(detail::to_size(i));
+  }
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return list_->fingerprint; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return list_->fingerprint; }
+  [[nodiscard]] std::string describe() const { return detail::text({"durations of ", list_->name}); }
+
+ private:
+  shared<const detail::utterance_list> list_;
+};
+
+/// The source that `audio_manifest` and `lhotse_shar` make: see these. `Names` are the fields beside "audio",
+/// "offset", "duration" and "text".
+template <class Kind, class... Names>
+class utterance_source : public opens_as_plan<utterance_source<Kind, Names...>> {
+  static_assert(detail::names_differ<field<"audio", int>, field<"offset", int>, field<"duration", int>,
+                                     field<"text", int>, basic_field<Names, int>...>(),
+                "penstock: utterances have the fields audio, offset, duration and text; name others in <>, "
+                "each of them once");
+
+ public:
+  using penstock_part = source_tag;
+  using element =
+      record<field<"audio", detail::utterance_blob>, field<"offset", double>, field<"duration", double>,
+             field<"text", std::string_view>, basic_field<Names, std::string_view>...>;
+  static constexpr std::string_view source_name = Kind::source_name;
+
+  class reader {
+   public:
+    using worker = detail::mapped_sounds;
+
+    explicit reader(shared<const detail::utterance_list> list) noexcept : list_(std::move(list)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const std::size_t i = list_->checked(p.index);
+      w.begin();
+      try {
+        deliver(i, w, sink, std::index_sequence_for<Names...>{});
+        w.confirm();
+      } catch (error& e) {
+        w.confirm();
+        e.in_file(url(i)).for_key(list_->key(i));
+        throw;
+      }
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return list_->key(list_->checked(index)); }
+    /// The path of the file that the sound is in.
+    [[nodiscard]] const std::string& url(std::uint64_t index) const {
+      return list_->files[list_->all[list_->checked(index)].file];
+    }
+    void will_need(std::uint64_t index) const noexcept { detail::read_utterance_ahead(*list_, index); }
+
+   private:
+    template <class Sink, std::size_t... Is>
+    void deliver(std::size_t i, worker& w, Sink& sink, std::index_sequence<Is...>) const {
+      const detail::utterance& one = list_->all[i];
+      sink(element(detail::utterance_blob(*list_, i, w), double{one.offset}, double{one.duration},
+                   list_->texts[i], list_->others[Is][i]...));
+    }
+
+    shared<const detail::utterance_list> list_;
+  };
+
+  explicit utterance_source(detail::utterance_list&& list)
+      : list_(new const detail::utterance_list(std::move(list))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return list_->size(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return list_->starts; }
+  /// Lengths for `bucket_by`, `batch_by`, `pack` and `subset`.
+  [[nodiscard]] utterance_durations durations() const noexcept { return utterance_durations(list_); }
+  /// Of all utterances whose durations are known.
+  [[nodiscard]] double seconds() const noexcept { return list_->seconds; }
+  /// Covers what the manifests say, but not the sounds, nor where the manifests lie.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return list_->fingerprint; }
+  [[nodiscard]] std::string describe() const { return list_->describe(source_name); }
+  [[nodiscard]] reader connect() const noexcept { return reader(list_); }
+
+ private:
+  shared<const detail::utterance_list> list_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/text/utterances.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void utterance_list::close(std::string_view source) {
+  if (all.empty())
+    throw error(errc::argument, {"there are no utterances in ", name, "; ", source, " needs at least one"});
+  penstock::fingerprint mark;
+  mark.add(source, all.size(), std::bit_cast<std::uint64_t>(max_overshoot), fingerprint);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const utterance& one = all[i];
+    seconds += one.duration;
+    mark.add(std::bit_cast<std::uint64_t>(one.offset), std::bit_cast<std::uint64_t>(one.duration), one.file,
+             one.channel, texts[i]);
+    if (!keys.empty()) mark.add(keys[i]);
+    if (!stretches.empty()) mark.add(stretches[i].begin, stretches[i].size);
+    for (const text_list& other : others) mark.add(other[i]);
+  }
+  fingerprint = mark.value();
+}
+
+PENSTOCK_INLINE std::string utterance_list::key(std::size_t i) const {
+  if (!keys.empty()) return std::string(keys[i]);
+  return text({tables[all[i].table], ":", all[i].line});
+}
+
+PENSTOCK_INLINE std::string utterance_list::describe(std::string_view source) const {
+  return text({source, "(", name, "): ", size(), " utterances of ", number_text(std::round(seconds)),
+               " s in ", files.size(), " files"});
+}
+
+PENSTOCK_INLINE std::size_t utterance_list::checked(std::uint64_t index) const {
+  if (index >= size())
+    throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", size()});
+  return to_size(index);
+}
+
+PENSTOCK_INLINE std::uint64_t utterance_list::milliseconds(std::size_t i) const {
+  const double known = all[i].duration;
+  if (known == 0)
+    throw error(errc::missing,
+                "it is not known how long this utterance is; write utt2dur, with "
+                "utils/data/get_utt2dur.sh for one, or derive lengths from the sounds")
+        .in_file(tables[all[i].table])
+        .for_key(key(i));
+  // a whole number of milliseconds stays what it is, although its double may be a little larger
+  return static_cast<std::uint64_t>(std::ceil(known * 1000 - 1e-6));
+}
+
+PENSTOCK_INLINE bytes_view mapped_sounds::show(const std::string& path, std::uint32_t number) {
+  place& one = places_[number % places];
+  if (!one.kept || one.number != number) {
+    one.kept.reset();
+    const files::descriptor opened(files::open_quietly(path));
+    if (opened.get() < 0) throw files::failure("open the sound", path, errno);
+    one.kept.emplace(opened.get(), files::version_of(opened.get(), path), path, true);
+    one.number = number;
+  }
+  shown_ = &one;
+  path_ = &path;
+  one.kept->check_lost(path);
+  return {one.kept->data(), to_size(one.kept->size())};
+}
+
+PENSTOCK_INLINE bytes_view utterance_blob::finish() const {
+  const std::uint32_t number = list_->all[i_].file;
+  const std::string& path = list_->files[number];
+  const bytes_view whole = sounds_->show(path, number);
+  if (list_->stretches.empty()) return whole;
+  const file_stretch& at = list_->stretches[i_];
+  files::check_range(at.begin, at.size, whole.size(), path);
+  return whole.subspan(to_size(at.begin), to_size(at.size));
+}
+
+PENSTOCK_INLINE void utterance_blob::read_into(mutable_bytes into) const {
+  const bytes_view bytes = finish();
+  if (into.size() != bytes.size())
+    throw error(errc::argument,
+                {"a sound of ", bytes.size(), " bytes cannot be read into a buffer of size ", into.size()});
+  if (!into.empty()) std::memcpy(into.data(), bytes.data(), into.size());
+}
+
+PENSTOCK_INLINE void read_utterance_ahead(const utterance_list& list, std::uint64_t index) noexcept {
+  if (index >= list.size()) return;
+  const auto i = to_size(index);
+  if (list.stretches.empty() && list.all[i].offset != 0) return;  // where it is, is not known
+  const files::descriptor opened(files::open_quietly(list.files[list.all[i].file]));
+  if (opened.get() < 0) return;  // the read itself will report the error
+  constexpr std::int64_t at_most = 1 << 20;
+  const file_stretch at = list.stretches.empty() ? file_stretch{0, at_most} : list.stretches[i];
+  ::posix_fadvise(opened.get(), static_cast<off_t>(at.begin), static_cast<off_t>(at.size),
+                  POSIX_FADV_WILLNEED);
+}
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -25,6 +25,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
+
 namespace ps = penstock;
 using codec_test::byte_vector;
 using codec_test::caught;
@@ -45,6 +47,23 @@ std::size_t place_of(const byte_vector& file, std::string_view letters, std::siz
       std::search(begin, file.end(), letters.begin(), letters.end(),
                   [](std::byte b, char c) { return b == static_cast<std::byte>(c); }) -
       file.begin());
+}
+
+/// A number of four bytes, the highest first.
+std::string big(std::uint64_t value, std::size_t bytes = 4) {
+  std::string text;
+  for (std::size_t i = bytes; i-- > 0;) text += static_cast<char>(value >> 8 * i & 255);
+  return text;
+}
+std::string box(std::string_view type, const std::string& content) {
+  return big(content.size() + 8) + std::string(type) + content;
+}
+void put(byte_vector& file, std::size_t at, std::string_view bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) file[at + i] = static_cast<std::byte>(bytes[i]);
+}
+/// What a file is refused with when it is opened.
+codec_test::thrown refused(const byte_vector& file, const ps::video& codec = {}) {
+  return caught([&] { static_cast<void>(open_film(file, codec).film()); });
 }
 
 }  // namespace
@@ -149,34 +168,58 @@ TEST_CASE("a film's facts are those of its frames", "[codec][video]") {
 TEST_CASE("a truncated film is an error, and what it has can be had", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;
+  const std::string x264 = "-c:v libx264 -g 10 -bf 2 -pix_fmt yuv420p";
   for (const film_kind& kind : std::vector<film_kind>{
-           {"end.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60},
-           {"front.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p -movflags +faststart", 60},
-           {"parts.mp4", "", "-c:v libx264 -g 10 -pix_fmt yuv420p -movflags frag_keyframe+empty_moov", 60},
-           {"a.mkv", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 60}}) {
-    const auto path = penstock_test::write_film(folder, kind);
-    const byte_vector file = file_bytes(path), all = penstock_test::frames_by_ffmpeg(folder, path);
+           {"end.mp4", "libx264", x264, 40},
+           {"front.mp4", "libx264", x264 + " -movflags +faststart", 40},
+           {"parts.mp4", "libx264", x264 + " -movflags frag_keyframe+empty_moov", 40},
+           {"a.mkv", "libx264", x264, 40},
+           {"hevc.mkv", "libx265", "-c:v libx265 -x265-params keyint=10:log-level=error -pix_fmt yuv420p",
+            30},
+           {"vp8.webm", "libvpx", "-c:v libvpx -g 10 -auto-alt-ref 1 -lag-in-frames 8 -b:v 200k", 30},
+           {"vp9.webm", "libvpx-vp9", "-c:v libvpx-vp9 -g 10 -cpu-used 8 -b:v 200k -pix_fmt yuv420p", 30},
+           {"av1.mkv", "libaom-av1", "-c:v libaom-av1 -g 10 -cpu-used 8 -row-mt 0 -b:v 200k -pix_fmt yuv420p",
+            20},
+           {"mpeg4.mp4", "mpeg4", "-c:v mpeg4 -g 10 -bf 2 -q:v 4 -movflags +faststart", 30},
+           {"mpeg2.mkv", "mpeg2video", "-c:v mpeg2video -g 10 -bf 2 -q:v 4", 30},
+           {"mjpeg.mov", "mjpeg", "-c:v mjpeg -q:v 9 -movflags +faststart", 20},
+           {"ffv1.mkv", "ffv1", "-c:v ffv1 -g 1 -pix_fmt yuv420p", 10}}) {
+    if (!penstock_test::have_encoder(kind.encoder)) continue;
+    const byte_vector file = file_bytes(penstock_test::write_film(folder, kind));
+    open_film whole(file);
+    std::vector<std::uint32_t> numbers(kind.frames);
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    const byte_vector all = whole.frames(numbers);
     const std::size_t one = 160 * 96 * 3;
+    const ps::frame_index& index = whole.scratch.reader().index();
     std::size_t recovered = 0;
     for (std::size_t cut = 0; cut < 40; ++cut) {
       const byte_vector part(file.begin(),
                              file.begin() + static_cast<std::ptrdiff_t>(file.size() * cut / 40));
       INFO(kind.name << ", the first " << part.size() << " of " << file.size() << " bytes");
-      open_film opened(part);
-      const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({0})); });
+      const codec_test::thrown failure = refused(part);
       CHECK(failure.code == ps::errc::format);
-      CHECK_FALSE(failure.line.empty());
+      CHECK(failure.line.find("bytes") != std::string::npos);
 
-      // Frames that are there before the cut are right, and the film is counted.
+      // The frames before the cut are there, and right, and the film is counted.
+      std::uint32_t there = 0;
+      const auto lacks = [&](std::uint32_t frame) {
+        for (std::uint32_t p = index.packets_for(frame).first; p <= index.packets_for(frame).last; ++p)
+          if (index.packets()[p].offset + index.packets()[p].size > part.size()) return true;
+        return false;
+      };
+      while (there < kind.frames && !lacks(there)) ++there;
       open_film recovering(part, {.recover = true});
       std::uint64_t frames = 0;
-      if (!caught([&] { frames = recovering.film().frames(); }).line.empty() || frames == 0) continue;
-      CHECK(recovering.scratch.warnings >= 1);
-      const byte_vector first = recovering.frames({0});
-      CHECK(first.size() == one);
-      recovered += std::equal(first.begin(), first.end(), all.begin()) ? 1 : 0;
+      if (!caught([&] { frames = recovering.film().frames(); }).line.empty()) frames = 0;
+      if (kind.name != "end.mp4") CHECK(frames + 2 >= there);
+      if (frames == 0 || there == 0) continue;
+      CHECK(recovering.scratch.warnings == 1);
+      const auto last = static_cast<std::uint32_t>(std::min<std::uint64_t>(frames, there) - 1);
+      CHECK(recovering.frames({0, last}) == penstock_test::chosen_frames(all, one, {0, last}));
+      ++recovered;
     }
-    if (kind.name != "end.mp4") CHECK(recovered > 20);
+    CHECK((kind.name == "end.mp4" || recovered > 20));
   }
 }
 
@@ -211,6 +254,95 @@ TEST_CASE("a damaged film is an error of its frame, with its time", "[codec][vid
   const byte_vector some = recovering.frames({25, 5, 26});
   CHECK(recovering.scratch.warnings == 1);
   CHECK(std::equal(some.data() + one, some.data() + 2 * one, all.data() + 5 * one));
+}
+
+TEST_CASE("a film that was met before is known again, and one that differs is not", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  auto& kept = ps::detail::kept_indexes<ps::detail::kept_film>::of_process();
+  const std::size_t one = 160 * 96 * 3;
+  std::vector<std::uint32_t> numbers(60);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  for (const std::string name : {"a.mp4", "parts.mp4", "a.mkv"}) {
+    INFO(name);
+    const std::string how = name == "parts.mp4" ? " -movflags frag_keyframe+empty_moov" : "";
+    const auto path =
+        penstock_test::write_film(folder, {name, "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p" + how, 60});
+    const byte_vector all = penstock_test::frames_by_ffmpeg(folder, path);
+    open_film first(file_bytes(path)), again(first.bytes), other(first.bytes);
+    CHECK(penstock_test::wrong_frames(first.frames(numbers), all, one) == 0);
+    const std::uint64_t bytes = kept.bytes();
+    CHECK(bytes > 60 * sizeof(ps::film_packet));
+    CHECK(penstock_test::wrong_frames(again.frames(numbers), all, one) == 0);
+    CHECK(&again.scratch.reader().index() == &first.scratch.reader().index());
+    CHECK(kept.bytes() == bytes);
+    // Limits and cuts are seen as if it were new.
+    open_film small(first.bytes, {.limits = {.frames = 59}});
+    CHECK(caught([&] { static_cast<void>(small.film()); }).code == ps::errc::limit);
+    open_film cut(first.bytes);
+    cut.bytes.pop_back();
+    CHECK(caught([&] { static_cast<void>(cut.film()); }).code == ps::errc::format);
+    // What says when and where packets are is another film's: each bit of it counts.
+    const ps::film_packet& packet = first.scratch.reader().index().packets()[30];
+    const std::size_t place =
+        name.ends_with("mp4") ? place_of(other.bytes, "trun", 0) < other.bytes.size()
+                                    ? place_of(other.bytes, "trun", 0) + 40
+                                    : place_of(other.bytes, "ctts", 0) + 40
+                              : static_cast<std::size_t>(packet.offset) - 2;  // the time within the cluster
+    const auto container = ps::detail::film_container_of(other.bytes);
+    const auto identity = ps::detail::film_identity_of(first.bytes, container);
+    REQUIRE(identity);
+    other.bytes[place] ^= std::byte{1};
+    CHECK_FALSE(ps::detail::film_identity_of(other.bytes, container) == identity);
+  }
+  // Beyond the memory for them, those go that were used longest ago.
+  const byte_vector file =
+      file_bytes(penstock_test::write_film(folder, {"b.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10}));
+  CHECK(open_film(file, {.index_memory = 2'000}).film().frames() == 10);
+  CHECK(kept.bytes() <= 2'000);
+  const std::uint64_t bytes = kept.bytes();
+  CHECK(open_film(file, {.index_memory = 0}).film().frames() == 10);
+  CHECK(kept.bytes() == bytes);
+}
+
+TEST_CASE("a GPU that is asked for decodes, or is missed", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  open_film opened(
+      file_bytes(penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -pix_fmt yuv420p", 10})),
+      {.device = ps::film_device::cuda});
+  const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({3})); });
+  if (failure.line.empty()) return;  // there is a GPU
+  CHECK(failure.code == ps::errc::argument);
+  CHECK(failure.line.find("video{.device = film_device::cuda} needs an NVIDIA GPU") != std::string::npos);
+  opened.codec.device = ps::film_device::cpu;
+  CHECK(opened.frames({3}).size() == 160 * 96 * 3);
+}
+
+TEST_CASE("damage in FFV1 is an error, though FFmpeg shows the frame", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("ffv1")) return;
+  const temp_dir folder;
+  const auto path = penstock_test::write_film(
+      folder, {"a.mkv", "", "-c:v ffv1 -level 3 -g 1 -slices 4 -pix_fmt yuv420p", 5});
+  for (const bool checksums : {true, false}) {
+    const auto made = checksums
+                          ? path
+                          : penstock_test::write_film(
+                                folder, {"b.mkv", "", "-c:v ffv1 -level 3 -g 1 -slices 4 -slicecrc 0", 5});
+    byte_vector file = file_bytes(made);
+    const byte_vector all = open_film(file).frames({0, 1, 2, 3, 4});
+    open_film opened(file);
+    REQUIRE(opened.film().frames() == 5);
+    const ps::film_packet third = opened.scratch.reader().index().packets()[2];
+    file[third.offset + (checksums ? third.size / 2 : third.size - 2)] ^= std::byte{1};
+    open_film damaged(file);
+    CHECK(damaged.frames({3, 1}) == penstock_test::chosen_frames(all, 160 * 96 * 3, {3, 1}));
+    CHECK(caught([&] { static_cast<void>(damaged.frames({2})); }).line.find("cannot be decoded") !=
+          std::string::npos);
+    open_film recovering(file, {.recover = true});
+    CHECK((recovering.frames({2}) == byte_vector(160 * 96 * 3)));
+    CHECK(recovering.scratch.warnings == 1);
+  }
 }
 
 TEST_CASE("groups behind one that is lost are decoded", "[codec][video]") {
@@ -258,6 +390,165 @@ TEST_CASE("an mkv film does not lose frames in silence", "[codec][video]") {
     }
 }
 
+TEST_CASE("an mp4 film of fragments does not lose frames in silence", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const std::string options =
+      "-c:v libx264 -g 10 -bf 2 -pix_fmt yuv420p -movflags frag_keyframe+empty_moov+default_base_moof";
+  const byte_vector file = file_bytes(penstock_test::write_film(folder, {"a.mp4", "", options, 60}));
+  REQUIRE(open_film(file).film().frames() == 60);
+  std::vector<std::size_t> fragments{place_of(file, "moof", 0)};
+  while (fragments.back() != file.size()) fragments.push_back(place_of(file, "moof", fragments.back() + 4));
+  REQUIRE(fragments.size() == 7);
+  const auto damaged = [&](const byte_vector& bytes, std::uint64_t frames) {
+    const codec_test::thrown failure = refused(bytes);
+    CHECK(failure.code == ps::errc::format);
+    CHECK(failure.line.find("the video file is damaged: its container's parts do not fit together here") !=
+          std::string::npos);
+    CHECK(failure.line.find("offset") != std::string::npos);
+    open_film recovering(bytes, {.recover = true});
+    CHECK(recovering.film().frames() == frames);
+    CHECK(recovering.scratch.warnings == 1);
+  };
+  for (const std::string_view part : {"moof", "traf", "tfhd", "trun"}) {
+    INFO(part);
+    byte_vector bytes = file;
+    put(bytes, place_of(file, part, fragments[2]), "tres");
+    damaged(bytes, 50);
+  }
+  byte_vector bytes = file;
+  put(bytes, place_of(file, "tfhd", fragments[2]) + 8, big(77));  // a track that there is not
+  damaged(bytes, 50);
+  bytes = file;
+  put(bytes, place_of(file, "trun", fragments[2]) + 8, big(7));
+  damaged(bytes, 50);
+  bytes.assign(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(fragments[2]) - 4);
+  bytes.insert(bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(fragments[3]) - 4, file.end());
+  damaged(bytes, 50);  // one is not there, and the numbers say so
+  // An index says how long the film is, so that whole fragments are missed at its end.
+  bytes = file_bytes(penstock_test::write_film(folder, {"b.mp4", "", options + "+dash+global_sidx", 60}));
+  REQUIRE(open_film(bytes).film().frames() == 60);
+  std::size_t last = 0;
+  for (std::size_t at = 0; at != bytes.size(); at = place_of(bytes, "moof", at + 1)) last = at;
+  bytes.resize(last - 4);
+  CHECK(refused(bytes).line.find("the video file is truncated: it has") != std::string::npos);
+  open_film recovering(bytes, {.recover = true});
+  CHECK(recovering.film().frames() == 50);
+  CHECK(recovering.scratch.warnings == 1);
+}
+
+TEST_CASE("times in the order of decoding are seen when frames come out", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const auto right = penstock_test::write_film(
+      folder, {"a.mkv", "", "-c:v libx264 -x264-params b-adapt=0:bframes=2 -pix_fmt yuv420p", 30});
+  const auto wrong = penstock_test::write_film(folder, {"b.mkv", "", "-c copy -bsf:v setts=pts=DTS", 0, 160,
+                                                        96, "-i " + penstock_test::quoted_path(right)});
+  open_film opened(file_bytes(wrong));
+  const codec_test::thrown failure = caught([&] { static_cast<void>(opened.frames({0, 9, 20})); });
+  CHECK(failure.code == ps::errc::format);
+  CHECK(failure.line.find("the file's times are those of decoding; encode it again") != std::string::npos);
+  open_film recovering(file_bytes(wrong), {.recover = true});
+  CHECK(recovering.frames({0, 9, 20}).size() == 3 * 160 * 96 * 3);
+  CHECK(recovering.scratch.warnings == 1);
+}
+
+TEST_CASE("boxes that claim more than they hold are refused before FFmpeg reads them", "[codec][video]") {
+  const auto extent = [](const std::string& moov, const std::string& behind = "") {
+    return ps::detail::mp4_boxes::extent_of(ps::bytes_of(box("ftyp", "isom") + box("moov", moov) + behind));
+  };
+  const auto track = [](const std::string& tables) { return box("trak", box("mdia", tables)); };
+  const std::string none(4, '\0'), many = big(0xffff'ffff);
+  const std::uint64_t nowhere = ps::detail::film_extent::nowhere;
+  CHECK(extent(track(box("stsz", none + big(0) + big(2) + big(5) + big(6)))).claimed == 0);
+  CHECK(extent(track(box("stsz", none + big(0) + big(2) + big(5) + big(6)))).damage == nowhere);
+  CHECK(extent(track(box("stsz", none + big(1) + many))).claimed == 0xffff'ffff);
+  for (const std::string_view type : {"stts", "ctts", "stsc", "stss", "stps", "stco", "co64"}) {
+    INFO(type);
+    const ps::detail::film_extent found = extent(track(box(type, none + many)));
+    CHECK(found.damage != nowhere);
+    CHECK(found.claimed == 0xffff'ffff);
+  }
+  // Each of 1,000 edits has all of 5,000 frames, whose sizes are there.
+  std::string edits = none + big(1'000);
+  for (int i = 0; i < 1'000; ++i) edits += big(5'000) + big(0) + big(1 << 16);
+  const std::string sizes = box("stsz", none + big(0) + big(5'000) + std::string(20'000, '\1'));
+  CHECK(extent(track(sizes + box("edts", box("elst", edits)))).claimed == 5'000'000);
+  // Plain samples of sound are taken 1,024 at a time.
+  const std::string sound = box("hdlr", none + none + "soun") + box("stts", none + big(1) + big(9) + big(1)) +
+                            box("stsz", none + big(2) + many) + box("stco", none + big(2) + big(8) + big(8));
+  CHECK(extent(track(sound + box("stsc", none + big(1) + big(1) + big(10'000) + big(1)))).claimed == 20);
+  CHECK(extent(track(sound + box("stsc", none + big(1) + big(1) + many + big(1)))).claimed == 2u << 22);
+  // Runs of frames that take no bytes.
+  const std::string fragment = box("traf", box("tfhd", none + big(1)) + box("trun", none + many));
+  CHECK(extent(track("") + box("mvex", box("trex", none + big(1))),
+               box("moof", box("mfhd", none + big(1)) + fragment))
+            .claimed == 0x1'0000'0000);
+  // What unpacks, and what hides among descriptions of samples.
+  CHECK(extent(box("cmov", "")).claimed > 0xffff'ffff);
+  CHECK(extent(track(box("stsd", none + big(1) + box("avc1", box("stsz", none + big(1) + many))))).claimed >
+        0xffff'ffff);
+  CHECK(extent(track(box("stsd", none + big(1) + box("mebx", box("keys", many))))).damage == nowhere);
+  CHECK(extent(track(box("stts", ""))).claimed > 0xffff'ffff);
+  std::string names;
+  for (int i = 0; i < 2'000; ++i) names += box("\xa9nam", big(4) + "name");
+  CHECK(extent(box("udta", names)).claimed == 2'000 * 2'001 / 2);
+  std::string tags;
+  for (int i = 0; i < 2'000; ++i) tags += "\x67\xc8\x81x";
+  const std::string mkv = "\x18\x53\x80\x67\xff\x12\x54\xc3\x67\x01" + big(tags.size(), 7) + tags;
+  CHECK(ps::detail::matroska_extent(ps::bytes_of(mkv)).claimed == 2'000 * 2'001 / 2);
+  CHECK(ps::detail::matroska_extent(ps::bytes_of("\xff" + mkv.substr(5))).claimed == 2'000 * 2'001 / 2);
+  for (const std::string_view type : {"mvhd", "mdhd"}) {
+    CHECK(extent(box(type, std::string(20, '\0'))).damage != nowhere);  // a second has 0 units
+    CHECK(extent(box(type, std::string(12, '\0') + big(1) + none)).damage == nowhere);
+  }
+}
+
+TEST_CASE("bombs of films are one error, and take little memory", "[codec][video]") {
+  if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
+  const temp_dir folder;
+  const byte_vector file = file_bytes(
+      penstock_test::write_film(folder, {"a.mp4", "", "-c:v libx264 -g 20 -bf 2 -pix_fmt yuv420p", 20}));
+  const auto memory = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss / 1024;
+  };
+  REQUIRE(open_film(file).film().frames() == 20);
+  const auto before = memory();
+  const auto with = [&](std::string_view type, std::size_t at, std::string_view bytes) {
+    byte_vector bomb = file;
+    put(bomb, place_of(file, type, place_of(file, "trak", 0)) + at, bytes);
+    return bomb;
+  };
+  const std::string many = big(0xffff'ffff);
+  CHECK(refused(with("avc1", 28, many)).code == ps::errc::limit);  // 65,535 x 65,535
+  CHECK(refused(with("stsz", 8, big(1) + many)).line.find("frames or names; to allow it, set .limits") !=
+        std::string::npos);
+  CHECK(refused(with("stsz", 8, big(0) + big(0))).line.find("the video file has no frames") !=
+        std::string::npos);
+  CHECK(refused(with("mdhd", 16, big(0))).line.find("do not fit together here") != std::string::npos);
+  // A film of centuries is a film.
+  open_film slow(with("stts", 16, big(0x7fff'ffff)));
+  CHECK(slow.frames({0}).size() == 160 * 96 * 3);
+  // No frame is longer than nothing: those that are decoded later are shown earlier.
+  open_film still(with("stts", 16, big(0)));
+  CHECK_FALSE(caught([&] { static_cast<void>(still.frames({0, 19})); }).line.empty());
+  // 65,536 x 65,536 in the parameters of H.264.
+  byte_vector bomb = file;
+  put(bomb, place_of(file, "avcC", 0) + 12, {"\x67\x42\0\x3e\xda\0\x04\0\0\x03\x02\0\x19\0\0\0", 16});
+  CHECK(caught([&] { static_cast<void>(open_film(bomb).frames({0})); }).code == ps::errc::format);
+  if (penstock_test::have_encoder("libvpx-vp9")) {
+    bomb = file_bytes(penstock_test::write_film(folder, {"a.webm", "", "-c:v libvpx-vp9 -cpu-used 8", 3}));
+    open_film opened(bomb);
+    REQUIRE(opened.film().frames() == 3);
+    const std::size_t at = ps::detail::to_size(opened.scratch.reader().index().packets()[0].offset);
+    for (std::size_t bit = 36; bit < 68; ++bit) bomb[at + bit / 8] |= std::byte{0x80} >> bit % 8;
+    CHECK(caught([&] { static_cast<void>(open_film(bomb).frames({0})); }).code == ps::errc::format);
+  }
+  CHECK(memory() - before < 100);
+}
+
 TEST_CASE("frames behind the end of a file are missed, where its size is not told", "[codec][video]") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const temp_dir folder;
@@ -286,16 +577,13 @@ TEST_CASE("a small film with the same bytes in all packets is refused", "[codec]
   byte_vector file =
       file_bytes(penstock_test::write_film(folder, {"a.mov", "", "-map 0:v -map 0:v -c:v mjpeg -q:v 3", 50}));
   CHECK(open_film(file).film().frames() == 50);
-  const auto put = [&](std::size_t at, std::uint64_t value) {
-    for (std::size_t i = 0; i < 4; ++i) file[at + i] = static_cast<std::byte>(value >> (24 - 8 * i));
-  };
   const std::size_t data = place_of(file, "mdat", 0), moov = place_of(file, "moov", data);
   for (std::size_t sizes = place_of(file, "stsz", moov); sizes != file.size();
        sizes = place_of(file, "stsz", sizes + 4))
-    for (std::size_t i = 0; i < 50; ++i) put(sizes + 16 + 4 * i, moov - 4 - (data + 4));
+    for (std::size_t i = 0; i < 50; ++i) put(file, sizes + 16 + 4 * i, big(moov - 4 - (data + 4)));
   for (std::size_t places = place_of(file, "stco", moov); places != file.size();
        places = place_of(file, "stco", places + 4))
-    for (std::size_t i = 0; i < 50; ++i) put(places + 12 + 4 * i, data + 4);
+    for (std::size_t i = 0; i < 50; ++i) put(file, places + 12 + 4 * i, big(data + 4));
   const codec_test::thrown failure = caught([&] { static_cast<void>(open_film(file).film()); });
   CHECK(failure.code == ps::errc::format);
   CHECK(failure.line.find("more than 16 times as many bytes as the file itself") != std::string::npos);
@@ -331,9 +619,6 @@ TEST_CASE("a film that is whole is the same with recover", "[codec][video]") {
 }
 
 TEST_CASE("what is no film, or too large, is refused before it is decoded", "[codec][video]") {
-  const auto refused = [](const byte_vector& file, const ps::video& codec = {}) {
-    return caught([&] { static_cast<void>(open_film(file, codec).film()); });
-  };
   CHECK(refused({}).line.find("the video file is empty") != std::string::npos);
   CHECK(
       refused(codec_test::to_vector("RIFF....AVI LIST")).line.find("begins neither as mp4 nor as matroska") !=

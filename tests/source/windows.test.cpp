@@ -238,6 +238,9 @@ TEST_CASE("source/windows: columns with offsets of their own, as delta_timestamp
     }
   }
   CHECK(row == t.episode.size());
+  CHECK(source.fingerprint() != ps::windows<"episode">(t.rows(), {.rate = 30}, ps::column_at<"y">{-0.1, 0.0},
+                                                       ps::column_at<"x">(ps::row_offsets::from_to(0, 4)))
+                                    .fingerprint());
 
   // a column without offsets keeps the value of the row, of any type
   std::vector<std::string> task;
@@ -535,6 +538,9 @@ TEST_CASE("source/windows: what cannot be is one sentence") {
   CHECK_THAT(refused({.length = 2, .at = {0}}), contains("both say which rows"));
   CHECK_THAT(refused({.length = 6}), contains("no episode has 6 rows; the longest of 2 has 5"));
   CHECK_THAT(refused({.length = ~std::uint64_t{0}}), contains("no episode has 18446744073709551615 rows"));
+  const auto many = ps::generated(std::uint64_t{1} << 61, [](std::uint64_t i) { return i; });
+  CHECK_THAT(sentence([&] { static_cast<void>(ps::windows(many, {.length = std::uint64_t{1} << 61})); }),
+             contains("a window has at most 2147483648 rows, and `.length` is 2305843009213693952"));
   CHECK_THAT(refused({.at = {-3, 2}, .pad = false}),
              contains("no episode has the 6 rows of a window; the longest "
                       "of 2 has 5; leave out `.pad = false`"));

@@ -7,6 +7,7 @@
 
 #include <penstock/audio/audio_limits.hpp>
 #include <penstock/audio/operation.hpp>
+#include <penstock/audio/segment.hpp>
 #include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/lazy_codec.hpp>
@@ -96,7 +97,8 @@ void read_plain(const sound_job& what, const sound_part& part, const sound_place
 /// The per-worker memory of `audio`: the file that libsndfile has open, which it closes with the next one.
 class audio_scratch : public detail::damage_count {
  public:
-  sound_scratch sound;  ///< room for samples
+  sound_scratch sound;    ///< room for samples
+  sound_scratch segment;  ///< for a segment of the sound
 
   /// Opens a file, and returns its form, or closes what was open and throws.
   [[nodiscard]] sound_form open(detail::sound_job& what) {
@@ -259,7 +261,8 @@ class stored_sound : public sound_expression<stored_sound> {
 /// Sounds of WAV (also RF64), FLAC, Ogg with Vorbis or Opus, MP3, AIFF, AU, CAF and NIST SPHERE files,
 /// decoded with libsndfile. The first bytes say which it is, not the name.
 ///
-/// In: any byte element. Out: a `lazy_sound`, of shape (channels, frames), whose samples are `float`s from -1
+/// In: any byte element; of an utterance, as `audio_manifest` gives them, the sound is the segment that is
+/// meant. Out: a `lazy_sound`, of shape (channels, frames), whose samples are `float`s from -1
 /// to 1: integers of n bits divided by 2^(n-1). Only the header is read, until it is known where the samples
 /// go and which of them are needed; then those are decoded straight to their place, those of several channels
 /// through a block that stays in the cache. Any part equals that of the
@@ -272,11 +275,11 @@ class stored_sound : public sound_expression<stored_sound> {
 /// Throws `errc::limit` for forms beyond `limits`, before anything is allocated; `errc::format`, with the
 /// offset, for what is no such file, has no samples, does not say how many, is damaged or ends before its
 /// last sample, with the time where it does. Where that is known from the header or the pages (WAV, Ogg), it
-/// is an error even if other frames are wanted. AIFF, AU, CAF and NIST files that are cut are taken for
-/// shorter ones, and so is MP3 without a Xing tag; damage within samples is seen where there are checksums
-/// (FLAC, Ogg). With `recover`, WAV and Vorbis files end where they are cut, what is missing of others is
-/// silence, and each such sound that is read is a warning in the run's counters; a cut Opus file stays an
-/// error, because libsndfile cannot tell its length.
+/// is an error even if other frames are wanted. AIFF, AU and NIST files that are cut are taken for shorter
+/// ones, and so are CAF files that lack little, and MP3 without a Xing tag; damage within samples is seen
+/// where there are checksums (FLAC, Ogg). With `recover`, WAV and Vorbis files end where they are cut, what
+/// is missing of others is silence, and each such sound that is read is a warning in the run's counters; a
+/// cut Opus file stays an error, because libsndfile cannot tell its length.
 ///
 ///     auto speech = directory("speech") | decode<audio>(audio{.limits = {.channels = 2}});
 struct audio {
@@ -294,8 +297,12 @@ struct audio {
   }
 
   template <byte_element Bytes>
-  [[nodiscard]] stored_sound decode(const Bytes& in, scratch& s) const {
-    return {s, begin(as_bytes(in), s)};
+  [[nodiscard]] auto decode(const Bytes& in, scratch& s) const {
+    const stored_sound whole(s, begin(as_bytes(in), s));
+    if constexpr (bytes_of_segment<Bytes>)
+      return segment_of_sound<stored_sound>(whole, in.segment(), s.segment);
+    else
+      return whole;
   }
 
  private:
@@ -306,6 +313,7 @@ struct audio {
     what.format = detail::sound_format_of(file);
     what.recover = recover;
     const std::string_view name = detail::format_name(what.format);
+    sound_form left;  // of a cut Ogg file, whose length libsndfile does not tell
     switch (what.format) {
       case detail::sound_format::unknown:
         refuse_format(file);
@@ -324,38 +332,53 @@ struct audio {
         break;
       case detail::sound_format::ogg:
       case detail::sound_format::opus:
-        check_ogg(what, name, s);
+        left = check_ogg(what, name, s);
         break;
       default:
         break;
     }
     what.form = s.open(what);
-    if (what.form.frames == static_cast<std::uint64_t>(SF_COUNT_MAX))
+    constexpr auto unknown = static_cast<std::uint64_t>(SF_COUNT_MAX);
+    if (what.form.frames == unknown && left.frames != 0) what.form.frames = left.frames;
+    if (what.form.frames == unknown)
       throw error(errc::format, {"the ", name, " sound does not say how long it is"}).at_offset(0);
     check(what.form, name, 0);
+    check_density(what, name);
     return what;
   }
+  /// A frame of FLAC takes 10 bytes at least, and has 65,535 samples at most; MP3 has 24 in a byte at most.
+  static void check_density(const detail::sound_job& what, std::string_view name) {
+    const bool flac = what.format == detail::sound_format::flac;
+    const std::uint64_t densest = flac ? 8'192 : 32;
+    if ((!flac && what.format != detail::sound_format::mp3) || what.form.frames / densest <= what.file.size())
+      return;
+    throw error(errc::format, {"the ", name, " sound claims ", what.form.frames, " frames, and has ",
+                               what.file.size(), " bytes, which cannot hold so many"})
+        .at_offset(0);
+  }
   /// Refuses a cut file before libsndfile sees it, which forgets memory at headers that are cut, and one with
-  /// a damaged page, which it would leave out.
-  void check_ogg(const detail::sound_job& what, std::string_view name, scratch& s) const {
+  /// a damaged page, which it would leave out. Returns what is left of a cut one.
+  sound_form check_ogg(const detail::sound_job& what, std::string_view name, scratch& s) const {
     const detail::ogg_end end = detail::ogg_end_of(what.file);
     if (end.whole) {
       const std::size_t damage = detail::ogg_damage_of(what.file);
-      if (damage == what.file.size()) return;
+      if (damage == what.file.size()) return {};
       if (!recover)
         throw error(errc::format, {"the ", name,
                                    " sound is damaged: a page is not as it was written; write "
                                    "audio{.recover = true} for what can be had"})
             .at_offset(damage);
-      return s.damage();
+      s.damage();
+      return {};
     }
     const sound_form there = detail::ogg_form(what.file, end.position);
     if (!recover || there.frames == 0)
       throw error(errc::format, {"the ", name, " sound is truncated: it ends at ",
-                                 detail::time_text(there.frames, there.rate),
-                                 ", without a last page; write audio{.recover = true} for what can be had"})
+                                 detail::time_text(there.frames, there.rate), ", without a last page",
+                                 recover ? "" : "; write audio{.recover = true} for what can be had"})
           .at_offset(what.file.size());
     s.damage();
+    return there;
   }
   void check(const sound_form& form, std::string_view name, std::uint64_t offset) const {
     try {
@@ -369,6 +392,7 @@ struct audio {
   bool begin_wav(detail::sound_job& what, std::string_view name, scratch& s) const {
     const detail::wav_layout layout = detail::wav_layout_of(what.file);
     if (!layout.known) return false;
+    check({1, layout.form.rate, layout.form.channels}, name, 20);
     sound_form claimed = layout.form;
     if (layout.claimed > layout.there && !layout.open) {
       claimed.frames = layout.claimed / layout.block;

@@ -13,14 +13,28 @@ namespace penstock::inline v0_1 {
 /// same parameters.
 class video_scratch : public detail::decoder_scratch<"video"> {
  public:
-  [[nodiscard]] const detail::film_reader& reader() const noexcept { return reader_; }
+  [[nodiscard]] const detail::film_reader& reader() const noexcept {
+    return opened_ != nullptr ? *opened_ : reader_;
+  }
   [[nodiscard]] buffer& clip() noexcept { return clip_; }
+  /// A film that is open already, and stays so as long as it is used here.
+  void take(const detail::film_reader& opened, film_device device) {
+    next();
+    decoder_.use(device);
+    if (opened.damaged()) damage();
+    opened_ = &opened;
+  }
+  /// What was opened last, for others to take.
+  [[nodiscard]] detail::film_reader give() noexcept { return std::move(reader_); }
 
   /// Opens a file. Where neither header nor index say how large frames are, as with MPEG-4 in mp4, the first
   /// one is decoded to know it.
-  void open(bytes_view file, const film_limits& limits, bool orient, bool recover) {
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::uint64_t keep,
+            film_device device) {
     next();
-    reader_.open(file, limits, orient, recover, codec);
+    opened_ = nullptr;
+    decoder_.use(device);
+    reader_.open(file, limits, orient, recover, codec, keep);
     if (reader_.damaged()) damage();
     if (reader_.knows_size()) return;
     const std::span<const film_packet> packets = reader_.index().packets();
@@ -40,7 +54,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   template <class Draw>
   void each_of(std::span<const std::uint32_t> frames, const job_type& what, std::uint64_t max_pixels,
                const Draw& draw) {
-    const frame_index& index = reader_.index();
+    const frame_index& index = reader().index();
     wanted_.clear();
     for (std::size_t i = 0; i < frames.size(); ++i) {
       if (frames[i] >= index.frames()) [[unlikely]]
@@ -94,13 +108,13 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   template <class Draw>
   void decode_group(decode_range range, std::span<wanted_frame> wanted, const job_type& what,
                     std::uint64_t max_pixels, const Draw& draw) {
-    const frame_index& index = reader_.index();
+    const frame_index& index = reader().index();
     // Files call frames key frames that decoders cannot begin with; then it is the groups before that are
     // missing. So damage is made do with when some of these did not mend it.
     bool recover = false;
     for (std::uint32_t groups = 1;; groups *= 2) {
       try {
-        decoder_.open(reader_.parameters(), index.reordered(), max_pixels, recover);
+        decoder_.open(reader().parameters(), index.reordered(), max_pixels, recover);
       } catch (const error&) {
         if (recover == what.recover) throw;
         recover = true;
@@ -117,9 +131,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   template <class Draw>
   bool decode_packets(const decode_range& range, std::span<wanted_frame> wanted, const job_type& what,
                       bool recover, const Draw& draw) {
-    const frame_index& index = reader_.index();
+    const frame_index& index = reader().index();
     const std::span<const film_packet> packets = index.packets();
     const std::int64_t begin = packets[range.first].time;
+    std::int64_t latest = -1;  // of the frames that came out
     std::size_t left = 0;
     for (const wanted_frame& one : wanted) left += one.done ? 0 : 1;
     // Gives what the decoder has; false if a frame is damaged that others are made of.
@@ -133,6 +148,9 @@ class video_scratch : public detail::decoder_scratch<"video"> {
           if (packets[packet].time < begin) continue;  // of the group before, which is not wanted here
           if (!recover) return false;
           damage();
+        } else if (packets[packet].time >= begin) {
+          if (number < latest) refuse_order(number, what);
+          latest = number;
         }
         left -= show(packet, wanted, what, draw);
       }
@@ -144,7 +162,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       const film_packet& packet = packets[i];
       while (next != wanted.end() && next->packet < i) ++next;
       const bool tolerant = packet.time < begin;
-      const int sent = decoder_.send(reader_.bytes_of(packet), packet.shown, packet.key,
+      const int sent = decoder_.send(reader().bytes_of(packet), packet.shown, packet.key,
                                      next != wanted.end() && next->packet == i, index.frame_of(i), i);
       if (sent < 0 && !tolerant) {
         if (!recover) return false;
@@ -157,6 +175,15 @@ class video_scratch : public detail::decoder_scratch<"video"> {
       if (!take(false)) return false;
     }
     return left == 0;
+  }
+  /// Decoders give frames in the order in which they are shown, whatever the file says.
+  void refuse_order(std::int64_t number, const job_type& what) {
+    if (what.recover) return damage();
+    const auto frame = static_cast<std::uint32_t>(number);
+    throw error(errc::format,
+                {"frame ", frame, " of the video file, at ", std::to_string(reader().index().time_of(frame)),
+                 " s, is shown after later ones: the file's times are those of decoding; encode it again, as "
+                 "with ffmpeg -i film.mkv film.mp4"});
   }
   /// Draws the picture at hand wherever it is wanted; returns at how many places.
   template <class Draw>
@@ -183,10 +210,10 @@ class video_scratch : public detail::decoder_scratch<"video"> {
     decoder_.close();
     for (wanted_frame& one : wanted) {
       if (one.done) continue;
-      const std::uint32_t frame = reader_.index().frame_of(one.packet);
+      const std::uint32_t frame = reader().index().frame_of(one.packet);
       if (!what.recover)
         throw error(errc::format, {"frame ", frame, " of the video file, at ",
-                                   std::to_string(reader_.index().time_of(frame)),
+                                   std::to_string(reader().index().time_of(frame)),
                                    " s, cannot be decoded: the file is damaged there or before"});
       damage();
       shows_ = showing::black;
@@ -196,6 +223,7 @@ class video_scratch : public detail::decoder_scratch<"video"> {
   }
 
   detail::film_reader reader_;
+  const detail::film_reader* opened_ = nullptr;  // in its place
   detail::film_decoder decoder_;
   buffer clip_;
   std::vector<wanted_frame> wanted_;
@@ -221,9 +249,15 @@ class film {
   }
   [[nodiscard]] film_facts finish() const noexcept { return facts(); }
   [[nodiscard]] std::uint64_t frames() const noexcept { return scratch_->reader().index().frames(); }
+  /// The bytes of its file.
+  [[nodiscard]] bytes_view file() const noexcept { return job_.file; }
   /// When frame n begins to be shown, in seconds. n is below `frames()`.
   [[nodiscard]] double time_of(std::uint64_t n) const noexcept {
     return scratch_->reader().index().time_of(static_cast<std::uint32_t>(n));
+  }
+  /// When frame n ceases to be shown.
+  [[nodiscard]] double end_of(std::uint64_t n) const noexcept {
+    return n + 1 < frames() ? time_of(n + 1) : scratch_->reader().index().end_time();
   }
   /// The frame that is shown at this second; `frames()` if none is.
   [[nodiscard]] std::uint64_t frame_at(double seconds) const noexcept {
@@ -259,14 +293,16 @@ class film {
 /// Pixels: RGB by libswscale, bilinear where colours have fewer pixels and nothing faster applies, by the
 /// matrix and range that the stream names, BT.601 of 16 to 235 without; as TorchCodec on the CPU, and `ffmpeg
 /// -pix_fmt rgb24`.
-/// Kind: pointwise, keeps all guarantees. Cost: the demuxer's pass over the file, and the decoder's work.
+/// Kind: pointwise, keeps all guarantees. Cost: the demuxer's pass over the file when the process first meets
+/// it, then a hash of what its container says; and the decoder's work.
 /// Memory per worker: 40 bytes a packet, the decoder's pictures, one frame in RGB, and the packets of files
-/// whose bytes the container changes. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` for what is no film, and for truncated and damaged files: a frame of which FFmpeg
-/// says that it is not as it was encoded, with its number and second. Damage that changes pixels and breaks
-/// no rule of the codec is not seen. `errc::limit` for sizes and numbers beyond `limits`, before anything is
-/// allocated for them but FFmpeg's index, of 24 bytes for each frame that the header claims; `errc::argument`
-/// if FFmpeg was built without the decoder.
+/// whose bytes the container changes; of the process, `index_memory`. Thread-safe, with a scratch per thread.
+/// Throws `errc::format` for what is no film, and for truncated and damaged files: parts of a container that
+/// do not fit together, with their offset; a frame of which FFmpeg, or FFV1's checksums, say that it is not
+/// as it was encoded, with its number and second; frames that come out in another order than their times.
+/// Damage that changes pixels and breaks no rule of the codec is not seen. `errc::limit` for sizes and
+/// numbers beyond `limits`, before anything is allocated for them but FFmpeg's index, of 24 bytes for each
+/// frame that the header claims; `errc::argument` if FFmpeg was built without the decoder.
 /// FFmpeg's demuxers write to the standard error stream what they think of damaged files, unless the program
 /// calls `av_log_set_level`.
 /// Source: libavformat, libavcodec and libswscale of FFmpeg 4.4 to 8.
@@ -281,6 +317,14 @@ struct video {
   /// Takes the frames that are there of truncated and damaged files, and counts each film as a warning in the
   /// run's counters. Frames that are damaged are what FFmpeg makes of them; missing ones are black.
   bool recover = false;
+  /// The bytes of indexes that the process keeps, of the films that were used last: about 48 for each frame;
+  /// 0 to make each anew.
+  std::uint64_t index_memory = std::uint64_t{1} << 28;
+  /// What decodes. With `cuda`, frames that are wanted come back to memory, and become RGB there; what the
+  /// GPU does not take, as 10 bits of H.264, the CPU decodes where FFmpeg's decoder can. Without a GPU
+  /// `decode`
+  /// throws `errc::argument`. This has been compiled, and never run on a GPU.
+  film_device device = film_device::cpu;
 
   static constexpr std::string_view codec_name = "video";
   static constexpr std::string_view extensions[] = {"mp4", "mkv", "webm", "mov", "m4v"};
@@ -294,8 +338,22 @@ struct video {
   template <byte_element Bytes>
   [[nodiscard]] film decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    s.open(file, limits, orient, recover);
+    s.open(file, limits, orient, recover, index_memory, device);
     return {s, {file, s.reader().stored(), s.reader().turn(), recover}, limits.bytes / 3};
+  }
+
+  /// A film's header and index, which `read_index` makes once for any number of clips, in any thread. The
+  /// file's bytes must outlive it.
+  using index_type = detail::film_reader;
+  [[nodiscard]] index_type read_index(bytes_view file) const {
+    scratch s;
+    s.open(file, limits, orient, recover, index_memory, device);
+    return s.give();
+  }
+  /// The film of an index, which must outlive it: as `decode` of its file, but nothing is read.
+  [[nodiscard]] film film_of(const index_type& index, scratch& s) const {
+    s.take(index, device);
+    return {s, {{}, index.stored(), index.turn(), recover}, limits.bytes / 3};
   }
 };
 

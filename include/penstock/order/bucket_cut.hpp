@@ -9,6 +9,7 @@
 #include <penstock/order/schedule.hpp>
 #include <penstock/order/step_cut.hpp>
 
+#include <chrono>
 #include <exception>
 
 namespace penstock::inline v0_1 {
@@ -19,6 +20,9 @@ struct bucket_options {
   /// asked once for each step, when the step gets its first sample, with the number of steps that are full by
   /// then. Their random order moves a step by less than `window` from there.
   schedule max_tokens = 0;
+  /// The same where lengths are durations in milliseconds, as those of `audio_manifest` are; write one of
+  /// both.
+  std::chrono::milliseconds max_duration{0};
   /// Samples. 0: no limit.
   std::uint64_t max_samples = 0;
   /// With q other than 0, a sample of n tokens counts as n + n * n / q, because attention costs more for long

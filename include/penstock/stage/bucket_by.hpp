@@ -40,7 +40,8 @@ struct bucket_by_without_numbers : about_expression {
 ///
 /// Every batch is of one bucket, and all ranks have the same bucket in each step, so that none waits for one
 /// with longer samples. A rank's batch has at most `max_samples` samples, and at most `max_tokens` tokens
-/// with padding: the number of samples times the longest of the step, whatever the collate policy. A step has
+/// with padding: the number of samples times the longest of the step, whatever the collate policy
+/// (`max_duration`, where lengths are durations in milliseconds: `{.max_duration = 600s}`). A step has
 /// as many samples of its bucket as fit, in the order of the epoch; they are divided among the ranks evenly,
 /// with one more on the first ranks.
 ///
@@ -113,9 +114,20 @@ template <class Sizes, class Buckets>
 concept sized_by = (sample_values<Sizes> || std::invocable<const Sizes&, std::uint64_t>)&&  //
     bucketing<Buckets, decltype(size_from(std::declval<const Sizes&>()))>;
 
+/// `max_duration` as a number of tokens.
+[[nodiscard]] inline std::uint64_t tokens_in_duration(const bucket_options& limits) {
+  if (limits.max_duration.count() < 0 || limits.max_tokens.changes() || limits.max_tokens.fixed() != 0)
+    throw error(errc::argument, limits.max_duration.count() < 0
+                                    ? "the max_duration of bucket_by is negative"
+                                    : "bucket_by has max_tokens and max_duration; write one of both")
+        .in_stage("bucket_by");
+  return static_cast<std::uint64_t>(limits.max_duration.count());
+}
+
 template <bool Global, class Keys, class... Options>
-[[nodiscard]] auto build_bucket_by(Keys keys, const bucket_options& limits, Options... options) {
+[[nodiscard]] auto build_bucket_by(Keys keys, bucket_options limits, Options... options) {
   check_batch_options<Options...>();
+  if (limits.max_duration.count() != 0) limits.max_tokens = tokens_in_duration(limits);
   return build_batch(batch_by_builder<bucket_by_stage, bucket_rule<Keys, Global>>{{std::move(keys), limits}},
                      options...);
 }

@@ -45,8 +45,9 @@ concept lazy_film = requires(const std::remove_cvref_t<F>& film, double seconds,
 /// with the frame that is not decoded yet, so that it draws one rectangle for all frames. Frames are decoded
 /// when the clip is written to its place, straight into it.
 ///
-/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`.
-template <lazy_film Film, class Each>
+/// An operation applies to a clip by `with(f, call)`: see `each_type` in `stage/functions.hpp`. With `Alone`
+/// the clip is of one frame, and its shape is that of the frame: it has no first dimension.
+template <lazy_film Film, class Each, bool Alone = false>
 class film_clip {
  public:
   using unfinished = void;
@@ -65,9 +66,19 @@ class film_clip {
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
-  [[nodiscard]] extents shape() const { return each_.shape().prepend(frames_.size()); }
+  [[nodiscard]] extents shape() const {
+    if constexpr (Alone)
+      return each_.shape();
+    else
+      return each_.shape().prepend(frames_.size());
+  }
   void write_to(const destination<value_type>& into) const {
-    film_.each_of(frames_, [&](std::size_t i) { each_.write_to(into[i]); });
+    film_.each_of(frames_, [&]([[maybe_unused]] std::size_t i) {
+      if constexpr (Alone)
+        each_.write_to(into);
+      else
+        each_.write_to(into[i]);
+    });
   }
   /// All values, without gaps; valid as long as the film, until its next use.
   [[nodiscard]] tensor_view<const value_type> finish() const {
@@ -83,7 +94,7 @@ class film_clip {
   template <class F, class Call>
   [[nodiscard]] auto with(const F& f, const Call& c) const {
     using made = std::remove_cvref_t<decltype(f(each_, c))>;
-    return film_clip<Film, made>(film_, frames_, f(each_, c));
+    return film_clip<Film, made, Alone>(film_, frames_, f(each_, c));
   }
 
  private:

@@ -82,6 +82,11 @@ class frame_index {
   [[nodiscard]] decode_range packets_for(std::uint32_t frame) const noexcept;
   /// Where to begin if decoding from packet `first` did not do: `groups` key frames earlier.
   [[nodiscard]] std::uint32_t earlier(std::uint32_t first, std::uint32_t groups) const noexcept;
+  /// The memory that it takes.
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return packets_.capacity() * sizeof(film_packet) +
+           (shown_.capacity() + ranks_.capacity() + keys_.capacity()) * sizeof(std::uint32_t);
+  }
   /// By how many frames, at most, the order of decoding is ahead of that of showing; at most 16.
   [[nodiscard]] unsigned reordered() const noexcept { return reordered_; }
 

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-
-#include <limits>
+#include <penstock/codec/detail/film_boxes.hpp>
 
 /// Whether a film's file is all there. Containers say how long their parts are, and demuxers take a file that
 /// ends before for one that has fewer frames.
 namespace penstock::inline v0_1::detail {
 
 enum class film_container : std::uint8_t { none, mp4, matroska };
-
-[[nodiscard]] inline std::uint64_t big_endian(bytes_view bytes, std::uint64_t at, unsigned count) noexcept {
-  const std::byte* const first = bytes.data() + at;
-  std::uint64_t value = 0;
-  for (unsigned i = 0; i < count; ++i) value = value << 8 | std::to_integer<std::uint64_t>(first[i]);
-  return value;
-}
 
 /// By the first bytes: a box of MP4 and QuickTime, or the header of EBML.
 [[nodiscard]] inline film_container film_container_of(bytes_view file) noexcept {
@@ -30,36 +21,6 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return film_container::none;
 }
 
-/// The number of bytes that the boxes at the top level say the file has; more than it has if it is truncated.
-/// Source: ISO/IEC 14496-12, 4.2.
-[[nodiscard]] inline std::uint64_t mp4_size(bytes_view file) noexcept {
-  std::uint64_t at = 0;
-  while (at < file.size()) {
-    const std::uint64_t left = file.size() - at;
-    if (left < 8) return at + 8;
-    std::uint64_t size = big_endian(file, at, 4);
-    if (size == 0) return file.size();  // the last box, up to the end
-    if (size == 1) {
-      if (left < 16) return at + 16;
-      size = big_endian(file, at + 8, 8);
-      if (size < 16) return file.size();  // damaged: the demuxer says so
-    } else if (size < 8) {
-      return file.size();
-    }
-    if (size > left) return size > std::numeric_limits<std::uint64_t>::max() - at ? size : at + size;
-    at += size;
-  }
-  return at;
-}
-
-/// How long a file is, as its container says, and whether that holds together.
-struct film_extent {
-  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t size = 0;          ///< more than the file has if it is truncated
-  std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
-};
-
 /// Whether an element of Matroska stands in a file, a segment or a cluster. Source: RFC 9559, 5.1.
 [[nodiscard]] constexpr bool is_matroska_element(std::uint64_t id) noexcept {
   for (const std::uint32_t known :
@@ -70,15 +31,28 @@ struct film_extent {
   return false;
 }
 
+/// How many pairs the tags make that are in these bytes, or behind the first head of tags in them: FFmpeg
+/// compares each with all others.
+[[nodiscard]] inline std::uint64_t pairs_of_tags(bytes_view bytes, std::string_view head = "") noexcept {
+  std::uint64_t pairs = 0, tags = 0;
+  const std::string_view text = text_of(bytes), tag = "\x67\xc8";
+  std::size_t at = text.find(head);
+  if (at == std::string_view::npos) return 0;
+  for (; (at = text.find(tag, at)) != std::string_view::npos; at += tag.size()) pairs += ++tags;
+  return pairs;
+}
+
 /// Follows segments and clusters into their elements: FFmpeg's demuxer leaves out what it cannot read, and
 /// says nothing. What is behind a segment that says its size is not looked at. Source: RFC 8794; RFC 9559.
-[[nodiscard]] inline film_extent matroska_extent(bytes_view file) noexcept {
-  std::uint64_t at = 0, end = file.size();
+[[nodiscard]] inline film_extent matroska_extent(bytes_view file) {
+  constexpr std::uint64_t nowhere = film_extent::nowhere;
+  constexpr std::string_view tags = "\x12\x54\xc3\x67";
+  std::uint64_t at = 0, end = file.size(), pairs = 0;
   bool in_segment = false;  // of a known size, which is all there
   while (at < end) {
     const std::uint64_t element = at;
     const auto cut = [&](std::uint64_t size) {
-      return in_segment ? film_extent{file.size(), element} : film_extent{size};
+      return in_segment ? film_extent{file.size(), element, pairs} : film_extent{size, nowhere, pairs};
     };
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
@@ -86,13 +60,16 @@ struct film_extent {
         ++length;
       return length;
     };
+    const auto damaged = [&] {
+      return film_extent{file.size(), element, pairs + pairs_of_tags(file.subspan(to_size(element)), tags)};
+    };
     const unsigned id_bytes = length_at(at);
-    if (id_bytes > 4) return {file.size(), element};
+    if (id_bytes > 4) return damaged();
     if (end - at <= id_bytes) return cut(at + id_bytes + 1);
     const std::uint64_t id = big_endian(file, at, id_bytes);
     at += id_bytes;
     const unsigned size_bytes = length_at(at);
-    if (size_bytes > 8 || !is_matroska_element(id)) return {file.size(), element};
+    if (size_bytes > 8 || !is_matroska_element(id)) return damaged();
     if (end - at < size_bytes) return cut(at + size_bytes);
     const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
     const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
@@ -100,9 +77,11 @@ struct film_extent {
     constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
     const bool group = id == segment || id == cluster;
     if (size == ones) {
-      if (!group) return {file.size(), element};
+      if (!group) return damaged();
       continue;
     }
+    if (id == 0x1254c367)
+      pairs += pairs_of_tags(file.subspan(to_size(at), to_size(std::min(size, file.size() - at))));
     if (size > end - at) return cut(at + size);
     if (id == segment && !in_segment) {
       in_segment = true;
@@ -110,14 +89,15 @@ struct film_extent {
     }
     if (!group) at += size;
   }
-  return {file.size()};
+  if (at < file.size()) pairs += pairs_of_tags(file.subspan(to_size(at)), tags);  // FFmpeg may find them
+  return {file.size(), nowhere, pairs};
 }
 
 /// As the container says; the file's own size where it does not.
-[[nodiscard]] inline film_extent container_extent(bytes_view file) noexcept {
+[[nodiscard]] inline film_extent container_extent(bytes_view file) {
   switch (film_container_of(file)) {
     case film_container::mp4:
-      return {mp4_size(file)};
+      return mp4_boxes::extent_of(file);
     case film_container::matroska:
       return matroska_extent(file);
     case film_container::none:

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/codec/detail/film_container.hpp>
+#include <penstock/codec/detail/kept_indexes.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/image/image_limits.hpp>
 #include <penstock/video/film.hpp>
@@ -16,9 +17,11 @@ extern "C" {
 #include <libavformat/avformat.h>
 }
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 /// Reads the header and the index of a film in memory, with FFmpeg's demuxers.
 namespace penstock::inline v0_1 {
@@ -103,10 +106,10 @@ using owned_parameters = std::unique_ptr<AVCodecParameters, free_parameters>;
   return false;
 }
 
-/// Bytes in memory, as FFmpeg reads a file.
+/// Bytes in memory, as FFmpeg reads a file. Boxes of mp4 that are hidden are shown as free room.
 class film_bytes {
  public:
-  explicit film_bytes(bytes_view file) : file_(file) {
+  film_bytes(bytes_view file, std::span<const std::uint64_t> hidden) : file_(file), hidden_(hidden) {
     constexpr int block = 1 << 15;
     auto* const memory = static_cast<unsigned char*>(av_malloc(block));
     check_memory(memory);
@@ -130,6 +133,12 @@ class film_bytes {
     if (left == 0 || size <= 0) return AVERROR_EOF;
     const std::size_t count = std::min(left, static_cast<std::size_t>(size));
     std::memcpy(to, bytes.file_.data() + bytes.at_, count);
+    const std::uint64_t begin = bytes.at_, end = begin + count;
+    for (auto box = std::lower_bound(bytes.hidden_.begin(), bytes.hidden_.end(), begin < 8 ? 0 : begin - 8);
+         box != bytes.hidden_.end() && *box < end; ++box)
+      for (std::uint64_t i = 0; i < 4; ++i)
+        if (const std::uint64_t at = *box + 4 + i; at >= begin && at < end)
+          to[at - begin] = static_cast<std::uint8_t>("free"[i]);
     bytes.at_ += count;
     return static_cast<int>(count);
   }
@@ -146,6 +155,7 @@ class film_bytes {
   }
 
   bytes_view file_;
+  std::span<const std::uint64_t> hidden_;
   std::size_t at_ = 0;
   AVIOContext* io_ = nullptr;
 };
@@ -153,11 +163,14 @@ class film_bytes {
 /// A film's demuxer: opened once, read to the end, closed.
 class film_demuxer {
  public:
-  film_demuxer(bytes_view file, film_container container) : bytes_(file) {
+  film_demuxer(bytes_view file, film_container container, std::span<const std::uint64_t> hidden = {})
+      : bytes_(file, hidden) {
     AVFormatContext* made = avformat_alloc_context();
     check_memory(made);
     made->pb = bytes_.io();
     made->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
+    // All is read once, in order; sorting cues that are in no order takes long.
+    if (container == film_container::matroska) made->flags |= AVFMT_FLAG_IGNIDX;
     // A file of QuickTime can name others.
     made->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
       return AVERROR(EPERM);
@@ -194,6 +207,15 @@ class film_demuxer {
     best->discard = AVDISCARD_DEFAULT;
     return *best;
   }
+  /// The sound that the program ffmpeg would take, alone.
+  [[nodiscard]] AVStream& sound() const {
+    const int best = av_find_best_stream(context_, AVMEDIA_TYPE_AUDIO, -1, -1, nullptr, 0);
+    if (best < 0) throw error(errc::format, "the file has no sound");
+    for (unsigned i = 0; i < context_->nb_streams; ++i) context_->streams[i]->discard = AVDISCARD_ALL;
+    AVStream& chosen = *context_->streams[best];
+    chosen.discard = AVDISCARD_DEFAULT;
+    return chosen;
+  }
   /// 0, `AVERROR_EOF`, or another error.
   [[nodiscard]] int read(AVPacket& packet) const noexcept { return av_read_frame(context_, &packet); }
 
@@ -222,13 +244,44 @@ class film_demuxer {
   }
 }
 
+/// Where a packet's bytes are in the file: at its position, or behind the head of its block.
+[[nodiscard]] inline bool find_packet(bytes_view file, bytes_view bytes, std::int64_t position,
+                                      std::uint64_t& offset) noexcept {
+  if (position < 0) return false;
+  constexpr std::uint64_t longest_head = 64;
+  const auto first = static_cast<std::uint64_t>(position);
+  for (std::uint64_t at = first; at <= first + longest_head; ++at) {
+    if (at > file.size() || file.size() - at < bytes.size()) return false;
+    if (std::memcmp(file.data() + at, bytes.data(), bytes.size()) != 0) continue;
+    offset = at;
+    return true;
+  }
+  return false;
+}
+
+/// What a reader finds out of a film, and the process keeps.
+struct kept_film {
+  frame_index index;
+  owned_parameters parameters;
+  image_size stored;
+  orientation turn = orientation::upright;
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return sizeof *this + index.bytes() + sizeof(AVCodecParameters) +
+           static_cast<std::uint64_t>(parameters->extradata_size);
+  }
+};
+
 /// A film whose header and index are read: its memory is kept from file to file.
 class film_reader {
  public:
+  /// `keep`: so many bytes of indexes may be kept by the process, and this one may be among them.
   /// Throws `errc::format` for what is no film, and for truncated and damaged files unless `recover`, which
   /// takes what there is and counts one damage; `errc::limit` for what is beyond the limits.
-  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec) {
+  void open(bytes_view file, const film_limits& limits, bool orient, bool recover, std::string_view codec,
+            std::uint64_t keep = 0) {
     file_ = file;
+    kept_ = nullptr;
     copies_.clear();
     bytes_ = 0;
     if (file.empty()) throw error(errc::format, {"the ", codec, " file is empty: it has no bytes"});
@@ -242,14 +295,25 @@ class film_reader {
     const film_extent extent = container_extent(file);
     damaged_ = extent.size > file.size() || extent.damage != film_extent::nowhere;
     if (damaged_ && !recover) {
-      if (extent.damage != film_extent::nowhere)
+      if (extent.size > file.size())
         throw error(errc::format,
-                    {"the ", codec, " file is damaged: nothing that its container has begins like this"})
-            .at_offset(extent.damage);
-      throw error(errc::format, {"the ", codec, " file is truncated: it has ", file.size(),
-                                 " bytes of at least ", extent.size});
+                    {"the ", codec, " file is truncated: it has ", file.size(), " bytes of at least ",
+                     extent.size, "; write video{.recover = true} for what can be had"});
+      throw error(errc::format, {"the ", codec,
+                                 " file is damaged: its container's parts do not fit together here; write "
+                                 "video{.recover = true} for what can be had"})
+          .at_offset(extent.damage);
     }
-    film_demuxer demuxer(file, container);
+    // The demuxer allocates for what a header claims, before frames are counted.
+    constexpr std::uint64_t always = 1u << 22;
+    if (extent.claimed > std::max<std::uint64_t>(limits.frames, always))
+      throw error(errc::limit,
+                  {"the ", codec, " file's header has a few bytes that stand for ", extent.claimed,
+                   " frames or names; to allow it, set .limits = {.frames = ...} of the codec"});
+    std::optional<film_identity> identity;
+    if (keep != 0 && !damaged_) identity = film_identity_of(file, container);
+    if (identity && find_kept(*identity, limits, orient)) return;
+    film_demuxer demuxer(file, container, {extent.lost.data(), extent.lost.size()});
     AVStream& stream = demuxer.stream();
     read_header(stream, limits, orient, codec);
     read_packets(demuxer, stream, limits, recover, codec);
@@ -259,11 +323,21 @@ class film_reader {
                                    " bytes, and frames that lie behind them"});
       damaged_ = true;
     }
+    if (index_.packets().empty()) throw error(errc::format, {"the ", codec, " file has no frames"});
     index_.finish();
+    // Copies are of the packets themselves, and so is what a packet of VP8 says of itself.
+    const bool vp8_in_mp4 = container == film_container::mp4 && parameters_->codec_id == AV_CODEC_ID_VP8;
+    if (identity && !damaged_ && copies_.empty() && !vp8_in_mp4) {
+      kept_ = shared<const kept_film>(
+          new kept_film{index_, std::move(parameters_), stored_, orientation_of(stream)});
+      kept_indexes<kept_film>::of_process().keep(*identity, kept_, keep);
+    }
   }
 
-  [[nodiscard]] const frame_index& index() const noexcept { return index_; }
-  [[nodiscard]] const AVCodecParameters& parameters() const noexcept { return *parameters_; }
+  [[nodiscard]] const frame_index& index() const noexcept { return kept_ ? kept_->index : index_; }
+  [[nodiscard]] const AVCodecParameters& parameters() const noexcept {
+    return kept_ ? *kept_->parameters : *parameters_;
+  }
   /// The size of a frame, before it is turned; 0 until `set_size` if only the frames themselves say it.
   [[nodiscard]] const image_size& stored() const noexcept { return stored_; }
   [[nodiscard]] bool knows_size() const noexcept { return stored_.width != 0; }
@@ -279,6 +353,21 @@ class film_reader {
   }
 
  private:
+  /// Whether the process has the index, and the film is within the limits; else, the whole way says what is
+  /// wrong.
+  [[nodiscard]] bool find_kept(const film_identity& identity, const film_limits& limits, bool orient) {
+    auto found = kept_indexes<kept_film>::of_process().find(identity);
+    if (!found || found->index.packets().size() > limits.frames) return false;
+    const image_size size = found->stored;
+    if (size.width > limits.width || size.height > limits.height ||
+        std::uint64_t{size.width} * size.height * 3 > limits.bytes)
+      return false;
+    kept_ = std::move(found);
+    stored_ = size;
+    turn_ = orient ? kept_->turn : orientation::upright;
+    return true;
+  }
+
   void read_header(const AVStream& stream, const film_limits& limits, bool orient, std::string_view codec) {
     if (!parameters_) parameters_.reset(avcodec_parameters_alloc());
     check_memory(parameters_.get());
@@ -362,28 +451,16 @@ class film_reader {
     // A frame of VP8 can be there for others' sake alone (RFC 6386, 9.1).
     if (id == AV_CODEC_ID_VP8 && (packet.data[0] & 0x10) == 0) own.shown = false;
     const bytes_view bytes{reinterpret_cast<const std::byte*>(packet.data), own.size};
-    if (!find(bytes, packet.pos, own.offset)) {
+    if (!find_packet(file_, bytes, packet.pos, own.offset)) {
       own.copied = true;
       own.offset = copies_.size();
       copies_.insert(copies_.end(), bytes.begin(), bytes.end());
     }
     index_.add(own);
   }
-  /// Where a packet's bytes are in the file: at its position, or behind the head of its block.
-  [[nodiscard]] bool find(bytes_view bytes, std::int64_t position, std::uint64_t& offset) const noexcept {
-    if (position < 0) return false;
-    constexpr std::uint64_t longest_head = 64;
-    const auto first = static_cast<std::uint64_t>(position);
-    for (std::uint64_t at = first; at <= first + longest_head; ++at) {
-      if (at > file_.size() || file_.size() - at < bytes.size()) return false;
-      if (std::memcmp(file_.data() + at, bytes.data(), bytes.size()) != 0) continue;
-      offset = at;
-      return true;
-    }
-    return false;
-  }
 
   bytes_view file_;
+  shared<const kept_film> kept_;  // in place of the next two
   frame_index index_;
   owned_parameters parameters_;
   owned_packet packet_;

@@ -74,6 +74,9 @@ PENSTOCK_INLINE window_places::window_places(episodes known, const window_option
     if (options.length > known_.longest())
       throw error(errc::argument, {"windows: no episode has ", options.length, " rows; the longest of ",
                                    known_.count(), " has ", known_.longest()});
+    if (constexpr std::uint64_t most = std::uint64_t{1} << 31; options.length > most)
+      throw error(errc::limit,
+                  {"windows: a window has at most ", most, " rows, and `.length` is ", options.length});
     add_list({}, row_offsets::from_to(0, static_cast<std::int64_t>(options.length) - 1), options);
   } else if (options.at.empty()) {
     throw error(errc::argument,
@@ -153,7 +156,7 @@ PENSTOCK_INLINE std::uint64_t window_places::fingerprint() const {
   class fingerprint h;
   h.add("windows", known_.fingerprint(), stride_, first_step_, size(), lists_.size());
   for (const offsets& one : lists_) {
-    h.add(one.rows.size(), one.seconds.size());
+    h.add(one.column, one.rows.size(), one.seconds.size());
     for (const std::int64_t row : one.rows) h.add(row);
     for (const double at : one.seconds) h.add(std::bit_cast<std::uint64_t>(at));
   }
