@@ -61,6 +61,7 @@ PROGRAMS = (
     ("bench_sequences_buckets", ("42a", "42b", "42c", "42d")),
     ("bench_sequences_tokenise", ("44a", "44b", "44c", "44d")),
     ("bench_audio", tuple(f"48{letter}" for letter in "abcdefgh")),
+    ("bench_audio_utterances", ("49a", "49b")),
     ("bench_windows", ("46a", "46b")),
     ("bench_audio_log_mel", ("47a", "47b", "47c")),
     ("bench_robots", ("63",)),

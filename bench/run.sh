@@ -116,11 +116,13 @@ if "$peers/bin/python" -c 'import torch, datasets' 2> /dev/null || pip_install d
 else
   echo "run.sh: datasets cannot be installed; row 26q goes without it" >&2
 fi
-# The peer of row 42, which needs PyTorch too.
-if "$peers/bin/python" -c 'import torch, numpy, lhotse' 2> /dev/null || pip_install torch numpy lhotse; then
+# The peer of rows 42 and 49, which needs PyTorch too; 49 also needs soundfile.
+export BENCH_UTTERANCES_SCRIPT=$root/bench/audio/peer_utterances.py
+if "$peers/bin/python" -c 'import torch, numpy, soundfile, lhotse' 2> /dev/null ||
+  pip_install torch torchaudio numpy soundfile urllib3 lhotse; then
   export BENCH_LHOTSE_PYTHON=$peers/bin/python
 else
-  echo "run.sh: Lhotse cannot be installed; rows 42a to 42c are left out" >&2
+  echo "run.sh: Lhotse cannot be installed; rows 42a to 42c and 49 are left out" >&2
 fi
 # The peers of row 44.
 export BENCH_TOKENISE_SCRIPT=$root/bench/sequences/tokenise_rate.py

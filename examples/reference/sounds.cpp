@@ -7,6 +7,7 @@
 #include <penstock/audio/speed.hpp>
 #include <penstock/codec/audio.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/inspection/derive.hpp>
 #include <penstock/order/subset.hpp>
 #include <penstock/penstock.hpp>
 #include <penstock/source/audio_manifest.hpp>
@@ -112,6 +113,23 @@ void unequal_lengths() {
     must(get<"wav">(batch).shape() == ps::extents(8, 1, 480'000), "30 s each");
 }
 
+void lengths_from_headers() {
+  std::filesystem::create_directory("derived");
+  const auto sounds = ps::webdataset("speech-{0000..0001}.tar") | ps::fields<"wav"> | ps::decode<ps::audio> |
+                      ps::map<"wav">(ps::mono(), ps::resample(16'000));
+  const auto frames = ps::derive(
+      sounds | ps::map<"wav">(ps::sound_frames), "frames", [](const auto& s) { return ps::get<"wav">(s); },
+      "derived");
+  auto loader = sounds | ps::map<"wav">(ps::squeeze()) | ps::shuffle(ps::seed(7)) |
+                ps::bucket_by(frames, 4, {.max_tokens = 20 * 16'000}, ps::pad_to_longest);
+  std::size_t seen = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    must(get<"wav">(batch).values().size() <= 20 * 16'000, "20 s at most, with padding");
+    seen += batch.valid_size();
+  }
+  must(seen == 32, "all sounds came in buckets");
+}
+
 void utterances() {
   using namespace std::chrono_literals;
   auto speech = ps::audio_manifest("train.jsonl");
@@ -156,6 +174,7 @@ int main() {
   const speech made(32);
   slices();
   unequal_lengths();
+  lengths_from_headers();
   utterances();
   augmented();
 }

@@ -7,6 +7,7 @@
 #include "support/count_allocations.hpp"
 #include "support/test_sound.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace audio_channels_test {
@@ -39,6 +40,24 @@ TEST_CASE("audio/channels: one channel of several") {
   CHECK_THAT(error_of([&] { (void)ps::channel(2)(stereo, call.at(0)); }),
              contains("channel(2) of a sound of 2 channels, which are counted from 0"));
   CHECK_THROWS_AS(ps::channel(-1), ps::error);
+}
+
+TEST_CASE("audio/channels: squeeze makes one channel an array of one dimension") {
+  sound_call call;
+  const test_sound one({50, 8'000, 1}, 3);
+  const auto array = ps::squeeze()(one, call.at(0));
+  CHECK(array.shape() == ps::extents(50));
+  const auto wanted = samples_of(one);
+  CHECK(std::ranges::equal(array.finish().values(), wanted));
+  std::vector<float> dense(50), apart(100, 9);
+  array.write_to(ps::destination<float>(dense.data(), ps::extents(50)));
+  CHECK(dense == wanted);
+  array.write_to(ps::destination<float>(apart.data(), ps::extents(50), {2}));
+  CHECK((apart[98] == wanted[49] && apart[99] == 9));
+  CHECK_THAT(error_of([&] {
+               (void)ps::squeeze()(test_sound({3, 8'000, 2}), call.at(0));
+             }),
+             contains("squeeze() of a sound of 2 channels; write mono() or channel(0) before it"));
 }
 
 TEST_CASE("audio/channels: nothing is allocated once the scratch has grown") {

@@ -74,6 +74,31 @@ class one_channel : public sound_over<one_channel<S>, S> {
   std::size_t number_;
 };
 
+/// The samples of a sound of one channel as an array of one dimension.
+template <lazy_sound S>
+class squeezed_sound {
+ public:
+  using unfinished = void;
+  using is_sample_array = void;
+  using value_type = float;
+
+  explicit squeezed_sound(S sound) : sound_(std::move(sound)) {}
+
+  [[nodiscard]] extents shape() const { return extents(detail::to_size(sound_.form().frames)); }
+  void write_to(const destination<float>& into) const {
+    detail::write_or_copy(
+        into,
+        [&](float* data) {
+          sound_.draw(detail::whole_sound(sound_.form()), {data, 0});
+        },
+        [&] { return std::span<const float>(finish().values()); });
+  }
+  [[nodiscard]] tensor_view<const float> finish() const { return {sound_.finish().data(), shape()}; }
+
+ private:
+  S sound_;
+};
+
 /// What `mono()` makes: a function for `map`.
 class mono_operation : public audio_operation {
  public:
@@ -102,6 +127,19 @@ class channel_operation : public audio_operation {
   std::size_t number_;
 };
 
+/// What `squeeze()` makes: a function for `map`.
+class squeeze_operation : public audio_operation {
+ public:
+  template <lazy_sound S>
+  [[nodiscard]] squeezed_sound<S> operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    if (const sound_form form = sound.form(); form.channels != 1) [[unlikely]]
+      throw error(errc::shape, {"squeeze() of a sound of ", form.channels,
+                                " channels; write mono() or channel(0) before it"});
+    return squeezed_sound<S>(sound);
+  }
+  [[nodiscard]] static std::string describe() { return "squeeze"; }
+};
+
 /// Makes one channel of all: their mean. torchaudio: `waveform.mean(dim=0, keepdim=True)`; DALI's
 /// `decoders.audio(downmix=True)`, without its last dimension.
 ///
@@ -120,5 +158,14 @@ class channel_operation : public audio_operation {
 [[nodiscard]] inline channel_operation channel(any_count number) {
   return channel_operation(detail::to_size(number.of("channel")));
 }
+/// The samples of a sound of one channel as an array of one dimension, which `pad_to_longest` pads and `pack`
+/// lays into rows. It is no sound any more: operations on sounds come before it. torch:
+/// `waveform.squeeze(0)`.
+///
+/// In: a lazy sound. Out: an array expression of shape (frames). Pointwise. Costs nothing: the samples are
+/// decoded to their place. Throws `errc::shape`, for a sample, if the sound has several channels.
+///
+///     auto samples = map<"flac">(mono(), squeeze());
+[[nodiscard]] constexpr squeeze_operation squeeze() noexcept { return {}; }
 
 }  // namespace penstock::inline v0_1

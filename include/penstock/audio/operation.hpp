@@ -24,15 +24,16 @@ struct operation_wants_sound : about_element {
 };
 struct operation_after_to_int16 : about_element {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: this operation works on sounds and comes after to_int16, which makes an array; "
-                  "write to_int16 last");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on sounds and comes after to_int16 or squeeze, which make an "
+        "array; write that last");
   }
 };
 
 }  // namespace mistakes
 
-/// An array that was a sound until `to_int16`.
+/// An array that was a sound until `to_int16` or `squeeze`.
 template <class V>
 concept sample_array = requires { typename std::remove_cvref_t<V>::is_sample_array; };
 

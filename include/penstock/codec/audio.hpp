@@ -270,8 +270,8 @@ class stored_sound : public sound_expression<stored_sound> {
 /// MP3, where libsndfile's seeks are not exact, from the beginning to the end of the part.
 /// Kind: pointwise, keeps all guarantees. Cost: libsndfile's, which allocates memory for each sound (and
 /// forgets some at damaged headers of Ogg); WAV files of 16-bit integers and of 32-bit real numbers are read
-/// without it, where they lie. Penstock itself allocates nothing once the scratch has grown. Thread-safe,
-/// with a scratch per thread.
+/// without it, where they lie, and FLAC of 16 and 24 bits from its beginning, too. Penstock itself allocates
+/// nothing once the scratch has grown. Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for forms beyond `limits`, before anything is allocated; `errc::format`, with the
 /// offset, for what is no such file, has no samples, does not say how many, is damaged or ends before its
 /// last sample, with the time where it does. Where that is known from the header or the pages (WAV, Ogg), it
