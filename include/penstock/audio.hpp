@@ -13,7 +13,7 @@
 #include <penstock/audio/mfcc_features.hpp>
 #include <penstock/audio/operation.hpp>
 #include <penstock/audio/pad_to.hpp>
-#include <penstock/audio/sound_length.hpp>
 #include <penstock/audio/segment.hpp>
+#include <penstock/audio/sound_length.hpp>
 #include <penstock/audio/spec_augment.hpp>
 #include <penstock/audio/to_int16.hpp>
