@@ -2623,15 +2623,16 @@ struct operation_wants_sound : about_element {
 };
 struct operation_after_to_int16 : about_element {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: this operation works on sounds and comes after to_int16, which makes an array; "
-                  "write to_int16 last");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: this operation works on sounds and comes after to_int16 or squeeze, which make an "
+        "array; write that last");
   }
 };
 
 }  // namespace mistakes
 
-/// An array that was a sound until `to_int16`.
+/// An array that was a sound until `to_int16` or `squeeze`.
 template <class V>
 concept sample_array = requires { typename std::remove_cvref_t<V>::is_sample_array; };
 
@@ -2827,6 +2828,31 @@ class one_channel : public sound_over<one_channel<S>, S> {
   std::size_t number_;
 };
 
+/// The samples of a sound of one channel as an array of one dimension.
+template <lazy_sound S>
+class squeezed_sound {
+ public:
+  using unfinished = void;
+  using is_sample_array = void;
+  using value_type = float;
+
+  explicit squeezed_sound(S sound) : sound_(std::move(sound)) {}
+
+  [[nodiscard]] extents shape() const { return extents(detail::to_size(sound_.form().frames)); }
+  void write_to(const destination<float>& into) const {
+    detail::write_or_copy(
+        into,
+        [&](float* data) {
+          sound_.draw(detail::whole_sound(sound_.form()), {data, 0});
+        },
+        [&] { return std::span<const float>(finish().values()); });
+  }
+  [[nodiscard]] tensor_view<const float> finish() const { return {sound_.finish().data(), shape()}; }
+
+ private:
+  S sound_;
+};
+
 /// What `mono()` makes: a function for `map`.
 class mono_operation : public audio_operation {
  public:
@@ -2855,6 +2881,19 @@ class channel_operation : public audio_operation {
   std::size_t number_;
 };
 
+/// What `squeeze()` makes: a function for `map`.
+class squeeze_operation : public audio_operation {
+ public:
+  template <lazy_sound S>
+  [[nodiscard]] squeezed_sound<S> operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    if (const sound_form form = sound.form(); form.channels != 1) [[unlikely]]
+      throw error(errc::shape, {"squeeze() of a sound of ", form.channels,
+                                " channels; write mono() or channel(0) before it"});
+    return squeezed_sound<S>(sound);
+  }
+  [[nodiscard]] static std::string describe() { return "squeeze"; }
+};
+
 /// Makes one channel of all: their mean. torchaudio: `waveform.mean(dim=0, keepdim=True)`; DALI's
 /// `decoders.audio(downmix=True)`, without its last dimension.
 ///
@@ -2873,6 +2912,15 @@ class channel_operation : public audio_operation {
 [[nodiscard]] inline channel_operation channel(any_count number) {
   return channel_operation(detail::to_size(number.of("channel")));
 }
+/// The samples of a sound of one channel as an array of one dimension, which `pad_to_longest` pads and `pack`
+/// lays into rows. It is no sound any more: operations on sounds come before it. torch:
+/// `waveform.squeeze(0)`.
+///
+/// In: a lazy sound. Out: an array expression of shape (frames). Pointwise. Costs nothing: the samples are
+/// decoded to their place. Throws `errc::shape`, for a sample, if the sound has several channels.
+///
+///     auto samples = map<"flac">(mono(), squeeze());
+[[nodiscard]] constexpr squeeze_operation squeeze() noexcept { return {}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -4435,6 +4483,47 @@ class segment_of_sound : public sound_over<segment_of_sound<S>, S> {
   sound_part part_;
   std::uint32_t channel_ = all;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/audio/sound_length.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What `sound_frames` is: a function for `map`.
+struct sound_frames_operation : audio_operation {
+  template <lazy_sound S>
+  [[nodiscard]] std::uint64_t operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    return sound.form().frames;
+  }
+  [[nodiscard]] static std::string describe() { return "sound_frames"; }
+};
+
+/// What `sound_seconds` is: a function for `map`.
+struct sound_seconds_operation : audio_operation {
+  template <lazy_sound S>
+  [[nodiscard]] double operator()(const S& sound, const call<sound_scratch>& /*c*/) const {
+    return sound.form().seconds();
+  }
+  [[nodiscard]] static std::string describe() { return "sound_seconds"; }
+};
+
+/// How many frames a sound has, as a number that `derive` can keep, and that `bucket_by` and `pack` take.
+/// Behind `resample` or `crop` it is that of the result. No sample is decoded.
+///
+///     auto whole = sounds | map<"flac">(mono(), resample(16'000));
+///     auto frames = derive(
+///         whole | map<"flac">(sound_frames), "frames", [](const auto& s) { return get<"flac">(s); }, "derived");
+///     auto loader = whole | map<"flac">(squeeze()) | shuffle(seed(7)) |
+///                   bucket_by(frames, 30, {.max_tokens = 200 * 16'000}, pad_to_longest);
+inline constexpr sound_frames_operation sound_frames{};
+
+/// How long a sound is, in seconds: Lhotse's `duration`. Otherwise as `sound_frames`.
+///
+///     auto seconds = derive(
+///         sounds | map<"flac">(sound_seconds), "seconds", [](const auto& s) { return get<"flac">(s); }, "derived");
+///     auto speech = sounds | subset(seconds, between(1, 20)) | map<"flac">(random_crop(1.0));
+inline constexpr sound_seconds_operation sound_seconds{};
 
 }  // namespace penstock::inline v0_1
 
@@ -85342,6 +85431,81 @@ class kept_indexes {
   std::unordered_map<std::uint64_t, kept> all_;
   std::uint64_t bytes_ = 0, uses_ = 0;
 };
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/mp3_length.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A frame of MPEG audio, by its header; 0 bytes for what is none, or of free format.
+struct mp3_frame {
+  std::uint32_t bytes = 0, samples = 0;
+  std::uint32_t tag = 0;  ///< where the text "Xing" or "Info" is, if there is one
+};
+
+/// Source: ISO/IEC 11172-3, 2.4.1.3 and 2.4.2.3, and ISO/IEC 13818-3, 2.4.2.3; MPEG 2.5 halves the rates of
+/// 2.
+[[nodiscard]] constexpr mp3_frame mp3_frame_of(std::uint32_t header) noexcept {
+  constexpr std::uint16_t kilobits[5][15] = {
+      {0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448},  // MPEG 1, layer I
+      {0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384},     // II
+      {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320},      // III
+      {0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256},     // MPEG 2, layer I
+      {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}};         // II, III
+  constexpr std::uint32_t rates[] = {44'100, 48'000, 32'000};
+  const std::uint32_t version = header >> 19 & 3, layer = 4 - (header >> 17 & 3), bits = header >> 12 & 15,
+                      rate = header >> 10 & 3, padding = header >> 9 & 1;
+  if (header >> 21 != 0x7ff || version == 1 || layer == 4 || bits == 0 || bits == 15 || rate == 3) return {};
+  const bool first = version == 3;
+  const std::uint32_t row = first ? layer - 1 : layer == 1 ? 3 : 4;
+  const std::uint32_t frequency = rates[rate] >> (first ? 0 : version == 2 ? 1 : 2);
+  const std::uint32_t samples = layer == 1 ? 384 : layer == 3 && !first ? 576 : 1152;
+  const std::uint32_t slot = layer == 1 ? 4 : 1;  // bytes
+  const std::uint32_t bytes = (samples / 8 / slot * kilobits[row][bits] * 1000 / frequency + padding) * slot;
+  const bool mono = (header >> 6 & 3) == 3;
+  return {bytes, samples, 4u + (first ? (mono ? 17u : 32u) : (mono ? 9u : 17u))};
+}
+
+/// How many samples of a channel an MP3 file has whose first frame does not say how many: its whole frames,
+/// counted. 0 if the first frame says it, or if it cannot be told.
+[[nodiscard]] inline std::uint64_t mp3_samples_of(bytes_view file) noexcept {
+  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(file[at]); };
+  const auto frame_at = [&](std::size_t at) {
+    if (at > file.size() || file.size() - at < 4) return mp3_frame{};
+    return mp3_frame_of(byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3));
+  };
+  std::size_t at = 0;
+  while (file.size() - at >= 10 && text_of(file.subspan(at, 3)) == "ID3") {
+    // the length of a tag has 7 bits in a byte
+    const std::size_t length = byte(at + 6) << 21 | byte(at + 7) << 14 | byte(at + 8) << 7 | byte(at + 9);
+    at += std::min(file.size() - at, length + (byte(at + 5) >> 4 & 1 ? 20 : 10));
+  }
+  std::uint64_t samples = 0;
+  bool in_step = false;  // whether a frame ended here
+  while (file.size() - at >= 4) {
+    const mp3_frame frame = frame_at(at);
+    const std::size_t next = at + frame.bytes;
+    if (frame.bytes < 4 || (!in_step && next != file.size() && frame_at(next).bytes == 0)) {
+      in_step = false;
+      ++at;
+      continue;
+    }
+    if (next > file.size()) break;
+    const auto says = [&](std::size_t place, std::string_view what) {
+      return frame.bytes >= place + 8 && text_of(file.subspan(at + place, 4)) == what;
+    };
+    if (samples == 0 && says(36, "VBRI")) return 0;
+    if (samples == 0 && (says(frame.tag, "Xing") || says(frame.tag, "Info"))) {
+      if ((byte(at + frame.tag + 7) & 1) != 0) return 0;
+    } else {
+      samples += frame.samples;
+    }
+    in_step = true;
+    at = next;
+  }
+  return samples;
+}
 
 }  // namespace penstock::inline v0_1::detail
 

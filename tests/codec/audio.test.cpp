@@ -225,6 +225,36 @@ TEST_CASE("codec/audio: headers that claim too much are refused before anything 
              contains("this is no sound of a known format"));
 }
 
+TEST_CASE("codec/audio: the frames of MP3 that does not say how long it is are counted") {
+  byte_vector file = sound_file(SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, tones(90'000, 16'000), 16'000);
+  if (file.empty()) return;  // this libsndfile writes none
+  const std::string all(text_of_file(file));
+  const std::size_t tag = std::min(all.find("Xing"), all.find("Info"));
+  REQUIRE(tag < 64);
+  const auto frames = [&](bool recover) {
+    ps::audio_scratch scratch;
+    return ps::audio{.recover = recover}.decode(file, scratch).form().frames;
+  };
+  const std::uint64_t said = frames(false);
+  put_little(file, tag, 0, 4);
+  const std::uint64_t counted = ps::detail::mp3_samples_of(file);
+  CHECK(counted % 576 == 0);
+  CHECK(counted > said);  // with what the encoder adds, which the tag says
+  CHECK(counted < said + 5 * 576);
+  // libsndfile takes the bit rate of the beginning for that of all
+  const auto failure = decoded_whole(file);
+  if (failure.line.empty()) {
+    CHECK(frames(false) == counted);
+  } else {
+    CHECK_THAT(failure.line, contains("has no Xing tag, and changes its bit rate") && contains("of 5."));
+    CHECK(decoded_whole(file, {.recover = true}).line.empty());
+  }
+  CHECK(ps::detail::mp3_frame_of(0xfffb9064).bytes == 417);  // 128 kbit/s at 44.1 kHz
+  CHECK(ps::detail::mp3_frame_of(0xfff388c4).bytes == 288);  // 64 kbit/s at 16 kHz
+  CHECK(ps::detail::mp3_frame_of(0xfff388c4).samples == 576);
+  CHECK(ps::detail::mp3_frame_of(0xfffbf064).bytes == 0);
+}
+
 TEST_CASE("codec/audio: bombs are one error, and take little memory") {
   const auto memory = [] {
     rusage used{};

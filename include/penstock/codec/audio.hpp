@@ -11,6 +11,7 @@
 #include <penstock/base/owned.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/lazy_codec.hpp>
+#include <penstock/codec/detail/mp3_length.hpp>
 #include <penstock/codec/detail/sound_header.hpp>
 #include <penstock/core/known_formats.hpp>
 
@@ -270,16 +271,16 @@ class stored_sound : public sound_expression<stored_sound> {
 /// MP3, where libsndfile's seeks are not exact, from the beginning to the end of the part.
 /// Kind: pointwise, keeps all guarantees. Cost: libsndfile's, which allocates memory for each sound (and
 /// forgets some at damaged headers of Ogg); WAV files of 16-bit integers and of 32-bit real numbers are read
-/// without it, where they lie, and FLAC of 16 and 24 bits from its beginning, too. Penstock itself allocates
-/// nothing once the scratch has grown. Thread-safe, with a scratch per thread.
+/// without it, where they lie. Penstock itself allocates nothing once the scratch has grown. Thread-safe,
+/// with a scratch per thread.
 /// Throws `errc::limit` for forms beyond `limits`, before anything is allocated; `errc::format`, with the
 /// offset, for what is no such file, has no samples, does not say how many, is damaged or ends before its
 /// last sample, with the time where it does. Where that is known from the header or the pages (WAV, Ogg), it
 /// is an error even if other frames are wanted. AIFF, AU and NIST files that are cut are taken for shorter
-/// ones, and so are CAF files that lack little, and MP3 without a Xing tag; damage within samples is seen
-/// where there are checksums (FLAC, Ogg). With `recover`, WAV and Vorbis files end where they are cut, what
-/// is missing of others is silence, and each such sound that is read is a warning in the run's counters; a
-/// cut Opus file stays an error, because libsndfile cannot tell its length.
+/// ones, and so are CAF files that lack little, and MP3 without a Xing tag, whose frames are counted; damage
+/// within samples is seen where there are checksums (FLAC, Ogg). With `recover`, WAV and Vorbis files end
+/// where they are cut, what is missing of others is silence, and each such sound that is read is a warning in
+/// the run's counters; a cut Opus file stays an error, because libsndfile cannot tell its length.
 ///
 ///     auto speech = directory("speech") | decode<audio>(audio{.limits = {.channels = 2}});
 struct audio {
@@ -343,8 +344,24 @@ struct audio {
     if (what.form.frames == unknown)
       throw error(errc::format, {"the ", name, " sound does not say how long it is"}).at_offset(0);
     check(what.form, name, 0);
+    if (what.format == detail::sound_format::mp3) count_mp3(what, s);
     check_density(what, name);
     return what;
+  }
+  /// Without a tag that says how long the sound is, libsndfile takes the bit rate of the beginning for it,
+  /// and reads no further than that.
+  void count_mp3(detail::sound_job& what, scratch& s) const {
+    const std::uint64_t samples = detail::mp3_samples_of(what.file);
+    if (samples > what.form.frames) {
+      if (recover) return s.damage();
+      throw error(
+          errc::format,
+          {"the mp3 sound has no Xing tag, and changes its bit rate: libsndfile would end after ",
+           detail::time_text(what.form.frames, what.form.rate), " of ",
+           detail::time_text(samples, what.form.rate), "; write the tag, with ffmpeg -i a.mp3 -c copy b.mp3"})
+          .at_offset(0);
+    }
+    if (samples != 0) what.form.frames = samples;
   }
   /// A frame of FLAC takes 10 bytes at least, and has 65,535 samples at most; MP3 has 24 in a byte at most.
   static void check_density(const detail::sound_job& what, std::string_view name) {
