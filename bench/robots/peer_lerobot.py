@@ -73,6 +73,7 @@ def rate(folder, seconds):
     print(done / passed, done / (processor_seconds() - used), flush=True)
     for worker in multiprocessing.active_children():
         worker.kill()
+        worker.join()
     os._exit(0)
 
 
