@@ -192,12 +192,10 @@ TEST_CASE("operations on images apply to all frames of a clip alike", "[video][c
   }
   SECTION("boxes and masks follow the frames of a clip") {
     const std::vector<int> counts{20, 25, 30, 35, 40, 45, 50, 55};
-    auto loader =
-        ps::from(counts) | ps::map(made_film::as_sample()) |
-        ps::map<"mp4">(ps::random_clip(6)) |
-        ps::map<"mp4", ps::as_mask<"png">, ps::as_boxes<"boxes">, ps::as_boxes<"each">>(
-            ps::horizontal_flip(), ps::random_crop(3, 3), ps::to_chw()) |
-        ps::seed(3) | ps::batch(8);
+    auto loader = ps::from(counts) | ps::map(made_film::as_sample()) | ps::map<"mp4">(ps::random_clip(6)) |
+                  ps::map<"mp4", ps::as_mask<"png">, ps::as_boxes<"boxes">, ps::as_boxes<"each">>(
+                      ps::horizontal_flip(), ps::random_crop(3, 3), ps::to_chw()) |
+                  ps::seed(3) | ps::batch(8);
     std::size_t empty = 0;
     for (auto&& batch : loader.epoch(0)) {
       const auto frames = ps::get<"mp4">(batch);
