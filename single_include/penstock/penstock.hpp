@@ -75428,8 +75428,10 @@ template <class F>
 concept moves_places = requires { typename F::moves_places; };
 template <class F>
 concept knows_places = moves_places<F> || requires { typename F::keeps_places; };
+/// An image, or many that are alike, as the frames of a clip.
 template <class V>
-concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; };
+concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; } ||
+                      requires { typename std::remove_cvref_t<V>::each_type::is_lazy_image; };
 
 template <class V, class F, class... Rest>
 constexpr void count_streams(std::uint64_t* of_each) {
@@ -76257,8 +76259,9 @@ struct places_without_image : about_element {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: the first field of a map with masks, boxes or points is their image, and this one "
-        "is none; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode");
+        "penstock: the first field of a map with masks, boxes or points is their image or clip, and this "
+        "one is neither; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode, and "
+        "for a film after a map<\"mp4\">(clip(16)) of its own");
   }
 };
 
@@ -76289,8 +76292,8 @@ namespace detail {
 /// In: a record with these fields. Out: the same record with the fields' new types; others pass untouched.
 /// Each field is changed as by a `map<"name">(f, g, ...)` of its own, with scratch of its own; but in every
 /// field a function has the random numbers that it has in the first one. Fields beside an image are
-/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image, and
-/// every function says what becomes of places in it, as all image operations but `trivial_augment` and
+/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image or clip,
+/// and every function says what becomes of places in it, as all image operations but `trivial_augment` and
 /// `rand_augment` do. Pointwise; keeps all five guarantees.
 ///
 /// Images whose geometry changes have one size: another one is `errc::shape`, for the sample.
@@ -84057,6 +84060,9 @@ class film_clip {
   /// One frame, before it is decoded.
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
+  /// Of each frame, while they are images.
+  [[nodiscard]] image_size size() const { return each_.size(); }
+
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
   [[nodiscard]] extents shape() const {
     if constexpr (Alone)
@@ -84819,8 +84825,8 @@ struct film_extent {
 
   std::uint64_t size = 0;          ///< more than the file has if it is truncated
   std::uint64_t damage = nowhere;  ///< where something stands that the container does not have there
-  /// What the demuxer's index has beyond what the file's own tables have, about: samples of one size, and
-  /// those that edit lists repeat.
+  /// What the demuxer would keep or do beyond what the file's own tables have, about: samples of one size,
+  /// those that edit lists repeat, pairs of names.
   std::uint64_t claimed = 0;
   std::vector<std::uint64_t> lost = {};  ///< where fragments begin that FFmpeg would read wrongly, or fail at
 };
@@ -84882,7 +84888,9 @@ class mp4_boxes {
   /// The boxes from one place to another; `parent` is empty at the top level.
   void walk(std::string_view parent, std::uint64_t at, std::uint64_t end, unsigned depth) {
     const bool top = parent.empty(), strict = is_one_of(parent, "mooftraf");
-    while (end - at >= 8) {
+    const bool names = is_one_of(parent, "udtailst");  // FFmpeg compares each with all others
+    for (std::uint64_t boxes = 1; end - at >= 8; ++boxes) {
+      if (names) claim(boxes);
       std::uint64_t size = number(at), head = 8;
       if (size == 1) {
         if (end - at < 16) break;
@@ -85101,15 +85109,27 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
   return false;
 }
 
+/// How many pairs the tags make that are in these bytes, or behind the first head of tags in them: FFmpeg
+/// compares each with all others.
+[[nodiscard]] inline std::uint64_t pairs_of_tags(bytes_view bytes, std::string_view head = "") noexcept {
+  std::uint64_t pairs = 0, tags = 0;
+  const std::string_view text = text_of(bytes), tag = "\x67\xc8";
+  for (std::size_t at = text.find(head); at != std::string_view::npos; at = text.find(tag, at + tag.size()))
+    pairs += tags++;
+  return pairs;
+}
+
 /// Follows segments and clusters into their elements: FFmpeg's demuxer leaves out what it cannot read, and
 /// says nothing. What is behind a segment that says its size is not looked at. Source: RFC 8794; RFC 9559.
-[[nodiscard]] inline film_extent matroska_extent(bytes_view file) noexcept {
-  std::uint64_t at = 0, end = file.size();
+[[nodiscard]] inline film_extent matroska_extent(bytes_view file) {
+  constexpr std::uint64_t nowhere = film_extent::nowhere;
+  constexpr std::string_view tags = "\x12\x54\xc3\x67";
+  std::uint64_t at = 0, end = file.size(), pairs = 0;
   bool in_segment = false;  // of a known size, which is all there
   while (at < end) {
     const std::uint64_t element = at;
     const auto cut = [&](std::uint64_t size) {
-      return in_segment ? film_extent{file.size(), element} : film_extent{size};
+      return in_segment ? film_extent{file.size(), element, pairs} : film_extent{size, nowhere, pairs};
     };
     const auto length_at = [&](std::uint64_t place) {
       unsigned length = 1;
@@ -85117,13 +85137,16 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
         ++length;
       return length;
     };
+    const auto damaged = [&] {
+      return film_extent{file.size(), element, pairs + pairs_of_tags(file.subspan(to_size(element)), tags)};
+    };
     const unsigned id_bytes = length_at(at);
-    if (id_bytes > 4) return {file.size(), element};
+    if (id_bytes > 4) return damaged();
     if (end - at <= id_bytes) return cut(at + id_bytes + 1);
     const std::uint64_t id = big_endian(file, at, id_bytes);
     at += id_bytes;
     const unsigned size_bytes = length_at(at);
-    if (size_bytes > 8 || !is_matroska_element(id)) return {file.size(), element};
+    if (size_bytes > 8 || !is_matroska_element(id)) return damaged();
     if (end - at < size_bytes) return cut(at + size_bytes);
     const std::uint64_t ones = (std::uint64_t{1} << (7 * size_bytes)) - 1;
     const std::uint64_t size = big_endian(file, at, size_bytes) & ones;
@@ -85131,9 +85154,11 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
     constexpr std::uint64_t segment = 0x18538067, cluster = 0x1f43b675;
     const bool group = id == segment || id == cluster;
     if (size == ones) {
-      if (!group) return {file.size(), element};
+      if (!group) return damaged();
       continue;
     }
+    if (id == 0x1254c367)
+      pairs += pairs_of_tags(file.subspan(to_size(at), to_size(std::min(size, file.size() - at))));
     if (size > end - at) return cut(at + size);
     if (id == segment && !in_segment) {
       in_segment = true;
@@ -85141,7 +85166,8 @@ enum class film_container : std::uint8_t { none, mp4, matroska };
     }
     if (!group) at += size;
   }
-  return {file.size()};
+  if (at < file.size()) pairs += pairs_of_tags(file.subspan(to_size(at)), tags);  // FFmpeg may find them
+  return {file.size(), nowhere, pairs};
 }
 
 /// As the container says; the file's own size where it does not.
