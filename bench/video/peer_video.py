@@ -128,8 +128,11 @@ def main():
                                                  batch_size=16 if kind == "batch" else None,
                                                  num_workers=0 if workers == "1" else int(workers),
                                                  persistent_workers=workers != "1")
-            for _ in loader:  # until everything is warm
-                pass
+            if workers == "1":
+                loader.dataset[0]  # until everything is warm
+            else:
+                for _ in loader:
+                    pass
         used, begin = processor_seconds(), time.perf_counter()
         for _ in loader:
             pass
