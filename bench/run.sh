@@ -146,6 +146,13 @@ if "$peers/bin/python" -c 'import numpy, torchaudio' 2> /dev/null || pip_install
 else
   echo "run.sh: torchaudio cannot be installed; row 47 is left out" >&2
 fi
+# The peers of row 62, each of which may be missing.
+export BENCH_VIDEO_SCRIPT=$root/bench/video/peer_video.py
+for package in torchcodec av decord; do
+  "$peers/bin/python" -c "import torch, $package" 2> /dev/null || pip_install torch "$package" ||
+    echo "run.sh: $package cannot be installed; row 62 goes without it" >&2
+done
+[ ! -e "$peers/bin/python" ] || export BENCH_VIDEO_PYTHON=$peers/bin/python
 # The peer of row 63. It pins versions of what it needs: an environment of its own.
 export BENCH_LEROBOT_SCRIPT=$root/bench/robots/peer_lerobot.py
 lerobot_imports() { "$build/lerobot/bin/python" -c 'from lerobot.datasets.lerobot_dataset import LeRobotDataset' 2> /dev/null; }

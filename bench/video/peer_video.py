@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""peer_video.py torchcodec|pyav uniform|random|clip|batch FILM SECONDS FRAMES: how many samples a peer delivers in a
-second of processor time, with one thread, from one film in memory, of so many frames: 10 frames at equal distances, 10
-frames at random, a clip of 16 frames at a stride of 4, all in RGB at the film's size; or batches of 16 such clips,
-each resized to 224 x 224 with antialias, of bytes, as (16, 16, 3, 224, 224). Frames and clips begin at the places that
-`place` says, which bench_video takes, too. Prints the rate.
+"""peer_video.py torchcodec|pyav|decord: the peers of rows 62a to 62l. Reads lines `KIND WORKERS SAMPLES FRAMES GROUP FILM`,
+and answers each with the seconds of processor time, of all processes, and of wall time that PyTorch's DataLoader takes for
+so many samples of a film of FRAMES frames in groups of GROUP: 10 frames at equal distances, 10 frames at random, a clip
+of 16 frames at a stride of 4, all in RGB at the film's size; or such clips resized to 224 x 224, as bytes, channels
+first, in batches of 16. Frames and clips begin at the places that `place` says, which bench_video takes, too. One worker is
+the process itself (`num_workers=0`), two are two processes. Films are in memory, decoders have one thread, and each sample
+has a decoder of its own, as in a data set of films.
 
-TorchCodec: `seek_mode="approximate"`, its fastest, a decoder for each sample, as a data set of films has it;
-`num_ffmpeg_threads=1`. PyAV: `seek` to the key frame before, decoding on until the frame's time is there, with
-`thread_count` 1; consecutive frames of a sample are decoded in one pass."""
+TorchCodec: `seek_mode="approximate"`, its fastest, and its own `Resize`. PyAV: `seek` where a group begins between two
+frames, otherwise decoding on; FFmpeg's scaler. decord: `get_batch`, of a reader of that size."""
 
 import io
+import multiprocessing
+import os
 import sys
 import time
 
-PEER, ROW, FILM, SECONDS = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
-FRAMES, RATE = int(sys.argv[5]), 30
-with open(FILM, "rb") as file:
-    CONTENT = file.read()
+import torch
+
+PEER, RATE = sys.argv[1], 30
 
 
 def place(sample, k):
@@ -29,48 +31,40 @@ def place(sample, k):
     return (x ^ (x >> 31)) >> 33
 
 
-def frames_of(sample):
-    if ROW == "uniform":
-        return [i * (FRAMES - 1) // 9 for i in range(10)]
-    if ROW == "random":
-        return [place(sample, k) % FRAMES for k in range(10)]
-    begin = place(sample, 0) % (FRAMES - 60)
+def frames_of(kind, sample, frames):
+    if kind == "uniform":
+        return [i * (frames - 1) // 9 for i in range(10)]
+    if kind == "random":
+        return [place(sample, k) % frames for k in range(10)]
+    begin = place(sample, 0) % (frames - 60)
     return [begin + 4 * i for i in range(16)]
 
 
-def torchcodec_sample():
-    import torch
+def with_torchcodec():
     from torchcodec.decoders import VideoDecoder
+    from torchcodec.transforms import Resize
 
-    torch.set_num_threads(1)
+    def sample(film, wanted, group, small):
+        decoder = VideoDecoder(film, seek_mode="approximate", num_ffmpeg_threads=1,
+                               transforms=[Resize((224, 224))] if small else None)
+        return decoder.get_frames_at(wanted).data
 
-    def sample(number):
-        decoder = VideoDecoder(CONTENT, seek_mode="approximate", num_ffmpeg_threads=1)
-        frames = decoder.get_frames_at(frames_of(number)).data
-        if ROW != "batch":
-            return frames
-        return torch.nn.functional.interpolate(frames, (224, 224), mode="bilinear", antialias=True)
-
-    def batch(first):
-        torch.stack([sample(first + i) for i in range(16)])
-
-    return batch if ROW == "batch" else sample
+    return sample
 
 
-def pyav_sample():
+def with_pyav():
     import av
     import numpy
 
-    def sample(number):
-        wanted = frames_of(number)
+    def sample(film, wanted, group, small):
         found = {}
-        with av.open(io.BytesIO(CONTENT)) as container:
+        with av.open(io.BytesIO(film)) as container:
             stream = container.streams.video[0]
             stream.thread_count = 1
             unit = stream.time_base
             last = None
             for n in sorted(set(wanted)):
-                if last is None or n - last > 30:
+                if last is None or n // group != last // group:
                     container.seek(int(n / RATE / unit), stream=stream, backward=True)
                     decoded = container.decode(stream)
                 for frame in decoded:
@@ -78,26 +72,71 @@ def pyav_sample():
                     if last >= n:
                         if last != n:
                             sys.exit(f"frame {last} instead of {n}")
-                        small = frame.reformat(224, 224, "rgb24") if ROW == "batch" else frame
-                        found[n] = small.to_ndarray(format="rgb24")
+                        found[n] = (frame.reformat(224, 224, "rgb24") if small else frame).to_ndarray(format="rgb24")
                         break
-        return numpy.stack([found[n] for n in wanted])
+        frames = torch.from_numpy(numpy.stack([found[n] for n in wanted]))
+        return frames.permute(0, 3, 1, 2).contiguous() if small else frames
 
-    def batch(first):
-        numpy.stack([sample(first + i) for i in range(16)]).transpose(0, 1, 4, 2, 3).copy()
+    return sample
 
-    return batch if ROW == "batch" else sample
+
+def with_decord():
+    import decord
+
+    def sample(film, wanted, group, small):
+        size = {"width": 224, "height": 224} if small else {}
+        reader = decord.VideoReader(io.BytesIO(film), num_threads=1, **size)
+        frames = torch.from_numpy(reader.get_batch(wanted).asnumpy())
+        return frames.permute(0, 3, 1, 2).contiguous() if small else frames
+
+    return sample
+
+
+SAMPLE = {"torchcodec": with_torchcodec, "pyav": with_pyav, "decord": with_decord}[PEER]()
+
+
+class Samples(torch.utils.data.Dataset):
+    def __init__(self, kind, samples, frames, group, film):
+        self.kind, self.samples, self.frames, self.group = kind, samples, frames, group
+        with open(film, "rb") as file:
+            self.film = file.read()
+
+    def __len__(self):
+        return self.samples
+
+    def __getitem__(self, number):
+        return SAMPLE(self.film, frames_of(self.kind, number, self.frames), self.group, self.kind == "batch")
+
+
+def processor_seconds():
+    """Of this process and its workers."""
+    seconds = time.process_time()
+    for worker in multiprocessing.active_children():
+        with open(f"/proc/{worker.pid}/stat") as stat:
+            seconds += sum(int(field) for field in stat.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def main():
-    sample = {"torchcodec": torchcodec_sample, "pyav": pyav_sample}[PEER]()
-    step = 16 if ROW == "batch" else 1
-    sample(0)
-    done, begin = 0, time.process_time()
-    while (passed := time.process_time() - begin) < SECONDS:
-        sample(done)
-        done += step
-    print(done / passed)
+    torch.set_num_threads(1)
+    loader = opened = None
+    for line in sys.stdin:
+        kind, workers, samples, frames, group, film = line.rstrip("\n").split(" ", 5)
+        if line != opened:
+            loader, opened = None, line  # the workers of the one before end
+            loader = torch.utils.data.DataLoader(Samples(kind, int(samples), int(frames), int(group), film),
+                                                 batch_size=16 if kind == "batch" else None,
+                                                 num_workers=0 if workers == "1" else int(workers),
+                                                 persistent_workers=workers != "1")
+            if workers == "1":
+                loader.dataset[0]  # until everything is warm
+            else:
+                for _ in loader:
+                    pass
+        used, begin = processor_seconds(), time.perf_counter()
+        for _ in loader:
+            pass
+        print(processor_seconds() - used, time.perf_counter() - begin, flush=True)
 
 
 main()

@@ -4,6 +4,7 @@
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_fields.hpp>
 #include <penstock/stage/seed.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/video/clip.hpp>
@@ -69,6 +70,28 @@ struct as_film {
   using scratch = made_film::film::scratch;
   film operator()(int count, const ps::call<scratch>& c) const {
     return {static_cast<std::uint32_t>(count), &c.scratch};
+  }
+};
+
+/// A film with its bright column as a mask, as a box for all frames, and as a box for each of six.
+struct as_sample {
+  using accepts_call = void;
+  using mask = ps::shown_image<std::uint8_t, 1>;
+  struct scratch {
+    made_film::film::scratch film;
+    std::vector<std::uint8_t> pixels = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
+    std::vector<float> boxes;
+  };
+  auto operator()(int count, const ps::call<scratch>& c) const {
+    scratch& s = c.scratch;
+    s.boxes.clear();
+    for (int frame = 0; frame < 6; ++frame) s.boxes.insert(s.boxes.end(), {0, 0, 1, 3});
+    using boxes = ps::tensor_view<const float>;
+    return ps::record<ps::field<"mp4", film>, ps::field<"png", mask>, ps::field<"boxes", boxes>,
+                      ps::field<"each", boxes>>(
+        film{static_cast<std::uint32_t>(count), &s.film},
+        mask(ps::pixel_view<std::uint8_t, 1>(s.pixels.data(), {4, 3})),
+        boxes(s.boxes.data(), ps::extents(1, 4)), boxes(s.boxes.data(), ps::extents(6, 1, 4)));
   }
 };
 
@@ -166,6 +189,33 @@ TEST_CASE("operations on images apply to all frames of a clip alike", "[video][c
     CHECK(mirrored > 0);
     CHECK(mirrored < 8);
     CHECK(cut > 0);
+  }
+  SECTION("boxes and masks follow the frames of a clip") {
+    const std::vector<int> counts{20, 25, 30, 35, 40, 45, 50, 55};
+    auto loader = ps::from(counts) | ps::map(made_film::as_sample()) | ps::map<"mp4">(ps::random_clip(6)) |
+                  ps::map<"mp4", ps::as_mask<"png">, ps::as_boxes<"boxes">, ps::as_boxes<"each">>(
+                      ps::horizontal_flip(), ps::random_crop(3, 3), ps::to_chw()) |
+                  ps::seed(3) | ps::batch(8);
+    std::size_t empty = 0;
+    for (auto&& batch : loader.epoch(0)) {
+      const auto frames = ps::get<"mp4">(batch);
+      const auto masks = ps::get<"png">(batch);
+      const auto boxes = ps::get<"boxes">(batch), boxes_of = ps::get<"each">(batch);
+      REQUIRE(boxes_of.shape() == ps::extents(8, 6, 1, 4));
+      for (std::size_t i = 0; i < 8; ++i) {
+        empty += boxes(i, 0, 0) == boxes(i, 0, 2) ? 1 : 0;
+        for (std::size_t x = 0; x < 3; ++x) {
+          const auto at = static_cast<float>(x);
+          const bool in = at >= boxes(i, 0, 0) && at < boxes(i, 0, 2);
+          CHECK((masks(i, 1, x, 0) == 1) == in);
+          for (std::size_t f = 0; f < 6; ++f) CHECK((frames(i, f, 0, 1, x) >= 200) == in);
+        }
+        for (std::size_t f = 0; f < 6; ++f)
+          for (std::size_t k = 0; k < 4; ++k) CHECK(boxes_of(i, f, 0, k) == boxes(i, 0, k));
+      }
+    }
+    CHECK(empty > 0);
+    CHECK(empty < 8);
   }
   SECTION("a function of one's own gets the facts of a film, and the frames of a clip") {
     auto loader = films | ps::map([](const ps::film_facts& f) { return f.frames; });

@@ -15,8 +15,10 @@ template <class F>
 concept moves_places = requires { typename F::moves_places; };
 template <class F>
 concept knows_places = moves_places<F> || requires { typename F::keeps_places; };
+/// An image, or many that are alike, as the frames of a clip.
 template <class V>
-concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; };
+concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; } ||
+                      requires { typename std::remove_cvref_t<V>::each_type::is_lazy_image; };
 
 template <class V, class F, class... Rest>
 constexpr void count_streams(std::uint64_t* of_each) {

@@ -23,8 +23,9 @@ struct places_without_image : about_element {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: the first field of a map with masks, boxes or points is their image, and this one "
-        "is none; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode");
+        "penstock: the first field of a map with masks, boxes or points is their image or clip, and this "
+        "one is neither; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode, and "
+        "for a film after a map<\"mp4\">(clip(16)) of its own");
   }
 };
 
@@ -55,8 +56,8 @@ namespace detail {
 /// In: a record with these fields. Out: the same record with the fields' new types; others pass untouched.
 /// Each field is changed as by a `map<"name">(f, g, ...)` of its own, with scratch of its own; but in every
 /// field a function has the random numbers that it has in the first one. Fields beside an image are
-/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image, and
-/// every function says what becomes of places in it, as all image operations but `trivial_augment` and
+/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image or clip,
+/// and every function says what becomes of places in it, as all image operations but `trivial_augment` and
 /// `rand_augment` do. Pointwise; keeps all five guarantees.
 ///
 /// Images whose geometry changes have one size: another one is `errc::shape`, for the sample.

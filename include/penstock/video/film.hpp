@@ -65,6 +65,9 @@ class film_clip {
   /// One frame, before it is decoded.
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
+  /// Of each frame, while they are images.
+  [[nodiscard]] image_size size() const { return each_.size(); }
+
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
   [[nodiscard]] extents shape() const {
     if constexpr (Alone)
