@@ -187,7 +187,7 @@ class lerobot_source : public opens_as_plan<lerobot_source<Rows, Names, Cameras,
   using reader = detail::lerobot_reader<Rows, Names, Cameras, Own>;
   using element = typename reader::element;
   static constexpr std::string_view source_name = "lerobot";
-  static constexpr bool one_at_a_time = Cameras::size != 0;
+  static constexpr bool one_at_a_time = Cameras::size != 0 || Rows::one_at_a_time;
 
   lerobot_source(Rows rows, shared<const detail::lerobot_places> places)
       : rows_(std::move(rows)), places_(std::move(places)), starts_(new const std::vector(places_->firsts)) {}
