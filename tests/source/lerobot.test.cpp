@@ -49,13 +49,13 @@ struct made_set {
   }
   void write_info(const std::string& version, const std::string& total = "12",
                   const std::string& wrist_shape = "[3, 48, 64]") const {
-    write("meta/info.json",
-          R"({"codebase_version": ")" + version + R"(", "fps": 10, "total_frames": )" + total + R"(,
+    write("meta/info.json", R"({"codebase_version": ")" + version + R"(", "fps": 10, "total_frames": )" +
+                                total + R"(,
     "data_path": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
     "video_path": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
     "features": {"observation.images.top": {"dtype": "video", "shape": [48, 64, 3]},
       "observation.images.wrist": {"dtype": "video", "shape": )" +
-              wrist_shape + R"(},
+                                wrist_shape + R"(},
       "action": {"dtype": "float32", "shape": [2], "names": ["x", "y"]},
       "next.reward": {"dtype": "float64", "shape": [1]}, "next.done": {"dtype": "bool", "shape": [1]},
       "timestamp": {"dtype": "float32", "shape": [1]}, "episode_index": {"dtype": "int64", "shape": [1]}}})");
@@ -335,6 +335,18 @@ TEST_CASE("source/lerobot: what a data set must not be") {
   CHECK_THAT(made().line, contains("a film of the data set is not there") && contains("file-001.mp4"));
   CHECK(caught([&] { static_cast<void>(ps::lerobot<action>((set.folder / "none").string())); }).code ==
         ps::errc::io);
+
+  ps::parquet_writer((set.folder / "meta/episodes/chunk-000/file-000.parquet").string(),
+                     {{"episode_index", "int64"},
+                      {"length", "int64"},
+                      {"dataset_from_index", "int64"},
+                      {"dataset_to_index", "int64"},
+                      {"data/chunk_index", "int64"},
+                      {"data/file_index", "int64"}})
+      .close();
+  set.write_info("v3.0", "0");
+  CHECK_THAT(caught([&] { static_cast<void>(ps::lerobot<action>(set.path())); }).line,
+             contains("the data set has no episodes") && contains("meta/episodes"));
 }
 
 TEST_CASE("source/lerobot: nothing is allocated for a sample") {

@@ -330,6 +330,7 @@ class film_reader {
     if (identity && !damaged_ && copies_.empty() && !vp8_in_mp4) {
       kept_ = shared<const kept_film>(
           new kept_film{index_, std::move(parameters_), stored_, orientation_of(stream)});
+      index_ = {};  // the copy has no room to grow, and is used from now on
       kept_indexes<kept_film>::of_process().keep(*identity, kept_, keep);
     }
   }

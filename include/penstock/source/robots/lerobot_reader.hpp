@@ -45,7 +45,8 @@ class film_in_file : public Film {
 template <class Film>
 [[nodiscard]] std::uint32_t nearest_frame(const Film& film, double from, float time, double tolerance) {
   const double seconds = from + double{time};
-  const double rounded = std::fabs(double{time}) * 0x1p-24;  // beyond 2,048 s, more than LeRobot's tolerance
+  // Beyond 2,048 s it is more than LeRobot's tolerance.
+  const double rounded = std::fabs(double{time}) * 0x1p-24;
   std::uint64_t first = 0, last = film.frames();  // the first frame that is not before
   while (first < last) {
     const std::uint64_t middle = first + (last - first) / 2;
