@@ -172,6 +172,25 @@ TEST_CASE("damaged sounds, gaps and files without sound are errors", "[codec][vi
         std::string::npos);
 }
 
+TEST_CASE("silence that looks as the head of a block is no part of it", "[codec][video][audio]") {
+  if (!penstock_test::have_ffmpeg()) return;
+  const temp_dir folder;
+  byte_vector file = file_bytes(penstock_test::write_film(
+      folder,
+      {"a.mkv", "", "-c:a pcm_u8 -write_crc32 0", 0, 0, 0, "-f lavfi -i anullsrc=r=8000:cl=mono -t 1"}));
+  ps::sound_track_scratch scratch;
+  const auto samples = [&](const ps::sound_track& codec) {
+    const ps::film_sound sound = codec.decode(file, scratch);
+    std::vector<float> all(sound.form().frames);
+    sound.draw({0, all.size()}, {all.data(), all.size()});
+    return all;
+  };
+  const std::vector<float> silence = samples({});
+  file[file.size() / 2] ^= std::byte{0x40};  // another sound, whose index is the same
+  CHECK(samples({}) == samples({.index_memory = 0}));
+  CHECK_FALSE(samples({}) == silence);
+}
+
 TEST_CASE("a clip's sound is that of its time", "[codec][video][audio]") {
   if (!penstock_test::have_ffmpeg()) return;
   const temp_dir folder;
