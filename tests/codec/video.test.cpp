@@ -294,6 +294,12 @@ TEST_CASE("a film that was met before is known again, and one that differs is no
     REQUIRE(identity);
     other.bytes[place] ^= std::byte{1};
     CHECK_FALSE(ps::detail::film_identity_of(other.bytes, container) == identity);
+    if (name != "a.mp4") continue;
+    // FFmpeg takes a header from a box that is free, too.
+    for (open_film* const one_of : {&first, &other})
+      std::memcpy(one_of->bytes.data() + place_of(one_of->bytes, "moov", 0), "free", 4);
+    CHECK_FALSE(ps::detail::film_identity_of(other.bytes, container) ==
+                ps::detail::film_identity_of(first.bytes, container));
   }
   // Beyond the memory for them, those go that were used longest ago.
   const byte_vector file =

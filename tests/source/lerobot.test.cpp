@@ -47,13 +47,15 @@ struct made_set {
     std::filesystem::create_directories((folder / name).parent_path());
     std::ofstream(folder / name) << text;
   }
-  void write_info(const std::string& version, const std::string& total = "12") const {
-    write("meta/info.json",
-          R"({"codebase_version": ")" + version + R"(", "fps": 10, "total_frames": )" + total + R"(,
+  void write_info(const std::string& version, const std::string& total = "12",
+                  const std::string& wrist_shape = "[3, 48, 64]") const {
+    write("meta/info.json", R"({"codebase_version": ")" + version + R"(", "fps": 10, "total_frames": )" +
+                                total + R"(,
     "data_path": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
     "video_path": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
     "features": {"observation.images.top": {"dtype": "video", "shape": [48, 64, 3]},
-      "observation.images.wrist": {"dtype": "video", "shape": [3, 48, 64]},
+      "observation.images.wrist": {"dtype": "video", "shape": )" +
+                                wrist_shape + R"(},
       "action": {"dtype": "float32", "shape": [2], "names": ["x", "y"]},
       "next.reward": {"dtype": "float64", "shape": [1]}, "next.done": {"dtype": "bool", "shape": [1]},
       "timestamp": {"dtype": "float32", "shape": [1]}, "episode_index": {"dtype": "int64", "shape": [1]}}})");
@@ -267,6 +269,19 @@ TEST_CASE("source/lerobot: the example of docs/tasks/time_series.md") {
              contains("it has some of: action"));
 }
 
+TEST_CASE("source/lerobot: times of long episodes are rounded to floats") {
+  const struct {
+    [[nodiscard]] std::uint64_t frames() const { return 30 * 7200; }
+    [[nodiscard]] double time_of(std::uint64_t i) const { return 10 + static_cast<double>(i) / 30; }
+  } film;
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < film.frames(); ++i)
+    wrong += ps::detail::nearest_frame(film, 10, static_cast<float>(static_cast<double>(i) / 30), 1e-4) != i;
+  CHECK(wrong == 0);
+  CHECK(caught([&] { static_cast<void>(ps::detail::nearest_frame(film, 10, 1.01f, 1e-4)); }).code ==
+        ps::errc::missing);
+}
+
 TEST_CASE("source/lerobot: what a data set must not be") {
   if (!penstock_test::have_ffmpeg() || !penstock_test::have_encoder("libx264")) return;
   const made_set set;
@@ -301,6 +316,8 @@ TEST_CASE("source/lerobot: what a data set must not be") {
   CHECK_THAT(made().line, contains("the episodes up to 2 have more frames together than the 11"));
   set.write_info("v3.0", "13");
   CHECK_THAT(made().line, contains("the episodes have 12 frames together, and meta/info.json says 13"));
+  set.write_info("v3.0", "12", "[3, 64, 48]");
+  CHECK_THAT(read().line, contains("the film's frames are 64 x 48") && contains("another shape"));
   set.write_info("v2.1");
   CHECK_THAT(made().line, contains("LeRobot's format v2.1") && contains("convert_dataset_v21_to_v30") &&
                               contains("info.json"));
@@ -318,6 +335,18 @@ TEST_CASE("source/lerobot: what a data set must not be") {
   CHECK_THAT(made().line, contains("a film of the data set is not there") && contains("file-001.mp4"));
   CHECK(caught([&] { static_cast<void>(ps::lerobot<action>((set.folder / "none").string())); }).code ==
         ps::errc::io);
+
+  ps::parquet_writer((set.folder / "meta/episodes/chunk-000/file-000.parquet").string(),
+                     {{"episode_index", "int64"},
+                      {"length", "int64"},
+                      {"dataset_from_index", "int64"},
+                      {"dataset_to_index", "int64"},
+                      {"data/chunk_index", "int64"},
+                      {"data/file_index", "int64"}})
+      .close();
+  set.write_info("v3.0", "0");
+  CHECK_THAT(caught([&] { static_cast<void>(ps::lerobot<action>(set.path())); }).line,
+             contains("the data set has no episodes") && contains("meta/episodes"));
 }
 
 TEST_CASE("source/lerobot: nothing is allocated for a sample") {

@@ -86,7 +86,7 @@ class film_sound : public sound_expression<film_sound> {
 /// and within 1e-6 for Opus, which are decoded from the part, or from a second before it. AAC is decoded from
 /// the beginning to the end of the part: its decoder makes noise from a number that goes on from packet to
 /// packet, and would make other noise. A part behind the one before goes on where that ended.
-/// Kind: pointwise, keeps all guarantees. Memory: 40 bytes a packet in the process, `index_memory` at most;
+/// Kind: pointwise, keeps all guarantees. Memory: 32 bytes a packet in the process, `index_memory` at most;
 /// for each worker a decoder and a packet's samples. Thread-safe, with a scratch per thread.
 /// Throws `errc::format` for what is no such file, has no sound, is truncated or damaged, with the second;
 /// and for sounds with a gap of more than 0.1 s, which ffmpeg would close, so that what follows comes too

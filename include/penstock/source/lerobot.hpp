@@ -6,11 +6,10 @@
 #endif
 
 #include <penstock/codec/arrow_value.hpp>
+#include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/source/robots/lerobot_reader.hpp>
 #include <penstock/source/windows.hpp>
 #include <penstock/stage/decode.hpp>
-
-#include <bit>
 
 namespace penstock::inline v0_1 {
 
@@ -19,23 +18,11 @@ struct lerobot_options {
   /// The numbers of episodes; none: all. Samples are in the order of the table, as LeRobot's are.
   std::vector<std::uint64_t> episodes = {};
   /// How far an offset may be from a multiple of a frame's time, and a frame from the time of its row, in
-  /// seconds: LeRobot's `tolerance_s`.
+  /// seconds, besides what float, in which tables have times, rounds: LeRobot's `tolerance_s`.
   double tolerance = 1e-4;
 };
 
 namespace detail {
-
-template <class T>
-[[nodiscard]] consteval std::string_view lerobot_dtype() {
-  constexpr std::string_view reals[] = {"float16", "float32", "float64"};
-  constexpr std::string_view wholes[] = {"uint8", "uint16", "uint32", "uint64",
-                                         "int8",  "int16",  "int32",  "int64"};
-  constexpr auto size = static_cast<std::size_t>(std::countr_zero(sizeof(T)));
-  if constexpr (std::integral<T>)
-    return wholes[size + (std::signed_integral<T> ? 4 : 0)];
-  else
-    return reals[size - 1];
-}
 
 /// Reads a feature of numbers: an array of the shape that `meta/info.json` says; of shape (1), which tables
 /// hold as a number, of no dimension.
@@ -85,7 +72,7 @@ using lerobot_column = typename std::conditional_t<arrow_number_of<T> != arrow_n
 template <class C>
 inline constexpr std::string_view dtype_of_codec = "";
 template <class T>
-inline constexpr std::string_view dtype_of_codec<lerobot_array<T>> = lerobot_dtype<T>();
+inline constexpr std::string_view dtype_of_codec<lerobot_array<T>> = mds_dtype<T>;
 template <>
 inline constexpr std::string_view dtype_of_codec<arrow_value<bool>> = "bool";
 template <>
@@ -187,7 +174,7 @@ class lerobot_source : public opens_as_plan<lerobot_source<Rows, Names, Cameras,
   using reader = detail::lerobot_reader<Rows, Names, Cameras, Own>;
   using element = typename reader::element;
   static constexpr std::string_view source_name = "lerobot";
-  static constexpr bool one_at_a_time = Cameras::size != 0;
+  static constexpr bool one_at_a_time = Cameras::size != 0 || Rows::one_at_a_time;
 
   lerobot_source(Rows rows, shared<const detail::lerobot_places> places)
       : rows_(std::move(rows)), places_(std::move(places)), starts_(new const std::vector(places_->firsts)) {}
@@ -321,10 +308,11 @@ template <class... Fields, class... Offsets>
 /// frames of a film one binary search each, and the packets from the key frame before them on. No allocation
 /// but FFmpeg's.
 /// Errors, with the file: errc::format for another version than 3, with what converts it, and for tables
-/// that contradict each other; errc::missing for a film that is not there and, when it is evaluated, for a
-/// frame that is further from the time of its row than `tolerance`; errc::argument for a feature that is not
-/// there, with those that are, for another dtype, and for an episode that there is not; errc::shape for rows
-/// and films of another shape than `meta/info.json` says; and what `parquet`, `windows` and `video` throw.
+/// that contradict each other; errc::missing for a data set without episodes, for a film that is not there
+/// and, when it is evaluated, for a frame that is further from the time of its row than `tolerance`;
+/// errc::argument for a feature that is not there, with those that are, for another dtype, and for an episode
+/// that there is not; errc::shape for rows and films of another shape than `meta/info.json` says; and what
+/// `parquet`, `windows` and `video` throw.
 /// Threads: any number at once.
 /// Source: lerobot 0.4, `LeRobotDataset.__getitem__`, `_get_query_indices`, `decode_video_frames`.
 template <class... Fields, class... Offsets>

@@ -42,7 +42,8 @@ class film_hash {
   std::uint64_t state_ = 0x66696c6d;
 };
 
-/// All boxes at the top level, but for those with the packets' bytes and those with none.
+/// All boxes at the top level, but for those with the packets' bytes and those with none. FFmpeg finds films'
+/// headers in "free", too.
 [[nodiscard]] inline std::optional<film_identity> mp4_identity(bytes_view file) noexcept {
   film_hash hash(file);
   for (std::uint64_t at = 0; at < file.size();) {
@@ -57,7 +58,7 @@ class film_hash {
     }
     if (size < header || size > left) return std::nullopt;
     const std::string_view type = text_of(file.subspan(to_size(at + 4), 4));
-    const bool passed = type == "mdat" || type == "free" || type == "skip" || type == "wide";
+    const bool passed = type == "mdat" || type == "skip" || type == "wide";
     hash.add(at, passed ? header : size);
     at += size;
   }

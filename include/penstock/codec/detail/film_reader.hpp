@@ -18,6 +18,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -244,12 +245,15 @@ class film_demuxer {
   }
 }
 
-/// Where a packet's bytes are in the file: at its position, or behind the head of its block.
+/// Where a packet's bytes are in the file: at its position, or behind the head of its block, which in silence
+/// can be the same bytes.
 [[nodiscard]] inline bool find_packet(bytes_view file, bytes_view bytes, std::int64_t position,
                                       std::uint64_t& offset) noexcept {
   if (position < 0) return false;
   constexpr std::uint64_t longest_head = 64;
-  const auto first = static_cast<std::uint64_t>(position);
+  auto first = static_cast<std::uint64_t>(position);
+  if (first < file.size() && film_container_of(file) == film_container::matroska)  // track, time and flags
+    first += 4 + static_cast<unsigned>(std::countl_zero(std::to_integer<std::uint8_t>(file[position])));
   for (std::uint64_t at = first; at <= first + longest_head; ++at) {
     if (at > file.size() || file.size() - at < bytes.size()) return false;
     if (std::memcmp(file.data() + at, bytes.data(), bytes.size()) != 0) continue;
@@ -330,6 +334,7 @@ class film_reader {
     if (identity && !damaged_ && copies_.empty() && !vp8_in_mp4) {
       kept_ = shared<const kept_film>(
           new kept_film{index_, std::move(parameters_), stored_, orientation_of(stream)});
+      index_ = {};  // the copy has no room to grow, and is used from now on
       kept_indexes<kept_film>::of_process().keep(*identity, kept_, keep);
     }
   }

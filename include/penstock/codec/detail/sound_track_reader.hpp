@@ -216,6 +216,7 @@ class sound_track_reader {
       if (last) break;
     }
     check_sound_form(to.form, limits, name());
+    to.packets.shrink_to_fit();
     restart();
   }
   /// All packets are copied once one is.

@@ -40,9 +40,13 @@ class film_in_file : public Film {
   object_id file_;
 };
 
-/// The frame that is shown nearest to a time. Throws `errc::missing` if it is further away than `tolerance`.
+/// The frame that is shown nearest to a row's time in an episode, which begins at `from`. Throws
+/// `errc::missing` if it is further away than `tolerance`.
 template <class Film>
-[[nodiscard]] std::uint32_t nearest_frame(const Film& film, double seconds, double tolerance) {
+[[nodiscard]] std::uint32_t nearest_frame(const Film& film, double from, float time, double tolerance) {
+  const double seconds = from + double{time};
+  // Beyond 2,048 s it is more than LeRobot's tolerance.
+  const double rounded = std::fabs(double{time}) * 0x1p-24;
   std::uint64_t first = 0, last = film.frames();  // the first frame that is not before
   while (first < last) {
     const std::uint64_t middle = first + (last - first) / 2;
@@ -53,7 +57,7 @@ template <class Film>
   }
   const auto off = [&](std::uint64_t frame) { return std::fabs(film.time_of(frame) - seconds); };
   if (first == film.frames() || (first != 0 && off(first - 1) < off(first))) --first;  // wraps without frames
-  if (film.frames() != 0 && off(first) <= tolerance) [[likely]]
+  if (film.frames() != 0 && off(first) <= tolerance + rounded) [[likely]]
     return static_cast<std::uint32_t>(first);
   throw error(errc::missing,
               {"the film has no frame at ", std::to_string(seconds), " s",
@@ -89,6 +93,7 @@ struct lerobot_places {
 /// In the place of rows, where only cameras are read.
 struct no_lerobot_rows {
   using element = record<>;
+  static constexpr bool one_at_a_time = false;
 };
 
 /// What samples have besides columns and cameras.
@@ -279,7 +284,7 @@ class lerobot_reader<Rows, light_tuple<Names...>, light_tuple<Cameras...>, light
     if (state.used) {
       const auto add = [&](std::uint64_t row) {
         own.frames.push_back(
-            nearest_frame(film, where.from + double{places.tables.times[to_size(row)]}, places.tolerance));
+            nearest_frame(film, where.from, places.tables.times[to_size(row)], places.tolerance));
       };
       in_file(path, [&] {
         if constexpr (list == not_found)
@@ -307,8 +312,8 @@ class lerobot_reader<Rows, light_tuple<Names...>, light_tuple<Cameras...>, light
         typename Camera::type::scratch scratch;
         const image_size size = state.codec.film_of(*made, scratch).facts().size;
         const std::vector<std::uint64_t>& shape = opened_->places->tables.feature(Camera::name).shape;
-        if (std::ranges::find(shape, size.width) == shape.end() ||
-            std::ranges::find(shape, size.height) == shape.end())
+        const std::uint64_t pair[] = {size.height, size.width};  // before the channels, or behind them
+        if (std::ranges::search(shape, pair).empty())
           throw error(errc::shape, {"the film's frames are ", size.width, " x ", size.height,
                                     ", and meta/info.json says another shape of '", Camera::name, "'"});
         return made.release();

@@ -74,11 +74,13 @@ struct lerobot_tables {
     if (close == left.npos || (name != "video_key" && name != "chunk_index" && name != "file_index") ||
         (!digits.empty() &&
          (digits.size() != 4 || digits[1] != '0' || digits[2] < '1' || digits[2] > '9' || digits[3] != 'd')))
-      throw error(errc::format, {"the path '", form, "' has something in braces that is not known"});
-    const std::string number = std::to_string(name == "chunk_index" ? chunk : file);
+      throw error(errc::format,
+                  {"the path '", form, "' has something in braces that is not known; known are ",
+                   "{video_key}, {chunk_index:03d} and {file_index:03d}"});
     if (name == "video_key") {
       made += camera;
     } else {
+      const std::string number = std::to_string(name == "chunk_index" ? chunk : file);
       const std::size_t wide = digits.empty() ? 1 : static_cast<std::size_t>(digits[2] - '0');
       made.append(wide > number.size() ? wide - number.size() : 0, '0').append(number);
     }
@@ -233,6 +235,7 @@ class lerobot_table_reader {
       throw error(errc::format,
                   {"the episodes have ", frames, " frames together, and meta/info.json says ", frames_})
           .in_file(path);
+    if (all.empty()) throw error(errc::missing, "the data set has no episodes").in_file(path);
     choose(std::move(all));
   }
   /// The episodes of all files with one that is asked for, in the order of their rows.
