@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <concepts>
+#include <deque>
+#include <iterator>
 #include <unordered_map>
 
 namespace penstock::inline v0_1 {
@@ -180,6 +183,7 @@ class manifest_reader {
 
   [[nodiscard]] utterance_list done(std::string_view source) {
     made_.fingerprint = mark_.value();
+    made_.files.assign(std::make_move_iterator(files_.begin()), std::make_move_iterator(files_.end()));
     made_.close(source);
     return std::move(made_);
   }
@@ -258,9 +262,10 @@ class manifest_reader {
     mark_.add(path);
     std::string whole = files::local_path(path);
     if (whole.front() != '/') whole.insert(0, root);
-    const auto [known, fresh] = numbers_.try_emplace(whole, static_cast<std::uint32_t>(made_.files.size()));
-    if (fresh) made_.files.push_back(std::move(whole));
-    return known->second;
+    if (const auto known = numbers_.find(whole); known != numbers_.end()) return known->second;
+    const auto fresh = static_cast<std::uint32_t>(files_.size());
+    numbers_.emplace(files_.emplace_back(std::move(whole)), fresh);
+    return fresh;
   }
   void add(utterance one) {
     one.table = static_cast<std::uint32_t>(made_.tables.size() - 1);
@@ -270,7 +275,8 @@ class manifest_reader {
   std::string root_, folder_;
   std::vector<std::string_view> names_;
   utterance_list made_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // of files
+  std::deque<std::string> files_;  // which do not move
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;
   penstock::fingerprint mark_;
 };
 
@@ -304,7 +310,8 @@ struct manifest_kind {
 /// anything but texts as JSON, for `decode<field<"snr", floating>>`. The key is "manifest:line", or Kaldi's.
 /// `durations()` are milliseconds, which no sound is read for.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the manifests,
-/// and keeps them: 32 bytes, the texts and a path for each file. Sounds are looked at when they are used.
+/// and keeps them: 32 bytes, the texts, with 8 bytes each, and a path for each file. Sounds are looked at
+/// when they are used.
 /// Cost per sample: a file is mapped, unless it is among the last 16 of the worker; a segment reads the pages
 /// that its decoder does. Threads: any number at once.
 /// Throws, with manifest and line, `errc::format` for what is not JSON, lacks a key, or has a time that is
