@@ -123,7 +123,9 @@ TEST_CASE("the sound of a film, and any part of it, is what ffmpeg writes", "[co
     const struct {
       ps::bytes_view all;
       operator ps::bytes_view() const { return all; }
-      [[nodiscard]] ps::sound_segment segment() const { return {.offset = 0.5, .duration = 0.1, .channel = 1}; }
+      [[nodiscard]] ps::sound_segment segment() const {
+        return {.offset = 0.5, .duration = 0.1, .channel = 1};
+      }
     } utterance{file};
     const auto spoken = ps::sound_track().decode(utterance, other);
     CHECK(spoken.form() == ps::sound_form{form.rate / 10, form.rate, 1});

@@ -148,9 +148,10 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
-               made_->max_tokens, " at most; raise max_tokens or max_duration, or leave the sample out with subset"})
+  throw error(
+      errc::argument,
+      {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
+       made_->max_tokens, " at most; raise max_tokens or max_duration, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }
