@@ -27,6 +27,7 @@ TEST_CASE("audio/segment: only the frames of a segment are read, of one channel 
   CHECK(samples_of(right) == std::vector<float>(end.begin() + 1'000, end.end()));
   CHECK(parts_agree(right));
   CHECK(made({.duration = 1e-9}).form().frames == 1);
+  CHECK(made({.duration = 0.125125}).form().frames == 501);  // 500.5, whose double is a little less
   CHECK(made({.offset = 1.5, .duration = 0.6, .max_overshoot = 0.1}).form().frames == 2'000);
   CHECK_FALSE(sound.read_outside());
 

@@ -120,6 +120,20 @@ TEST_CASE("the sound of a film, and any part of it, is what ffmpeg writes", "[co
     CHECK(worst_of(ps::sound_track{.index_memory = 0}.decode(file, other), {1'000, 50}, all) <= most_off);
     CHECK(worst_of(ps::sound_track().decode(file, other), {1'000, 50}, all) <= most_off);
 
+    // As `audio_manifest` gives it.
+    const struct {
+      ps::bytes_view all;
+      operator ps::bytes_view() const { return all; }
+      [[nodiscard]] ps::sound_segment segment() const {
+        return {.offset = 0.5, .duration = 0.1, .channel = 1};
+      }
+    } utterance{file};
+    const auto spoken = ps::sound_track().decode(utterance, other);
+    CHECK(spoken.form() == ps::sound_form{form.rate / 10, form.rate, 1});
+    std::vector<float> said(form.rate / 10);
+    spoken.draw({0, said.size()}, {said.data(), said.size()});
+    CHECK(std::abs(said[7] - all[2 * (form.rate / 2 + 7) + 1]) <= 1e-6f);
+
     // Near enough, and the same again after other parts.
     const ps::film_sound near = ps::sound_track{.exact = false}.decode(file, other);
     std::vector<float> once(2 * 3'000), again(once.size());

@@ -11,7 +11,9 @@
 #include "support/sound_files.hpp"
 #include "support/temp_dir.hpp"
 
+#include <cmath>
 #include <fstream>
+#include <stdexcept>
 
 namespace {
 
@@ -216,9 +218,28 @@ TEST_CASE("source/audio_manifest: what is wrong is said with the manifest and th
   CHECK_THAT(unheard(beyond), contains("ends at 4.1 s, and the sound at 4 s") && contains("train.jsonl:1") &&
                                   contains("a.flac"));
   CHECK(unheard(beyond, {.max_overshoot = 0.5}).empty());
+  for (const double bad : {-0.1, std::nan(""), 1e300})
+    CHECK_THAT(error_of([&] { (void)ps::audio_manifest(made.path, {.max_overshoot = bad}); }),
+               contains(".max_overshoot"));
   CHECK_THAT(unheard(R"({"audio_filepath": "a.flac", "offset": 4, "duration": 0.6})"),
              contains("begins at 4 s"));
   CHECK_THAT(unheard(R"({"audio_filepath": "train.jsonl", "duration": 1})"), contains("no sound"));
+
+  // a sound that shrinks while a worker has it mapped
+  made.write(R"({"audio_filepath": "a.flac", "duration": 1})");
+  const auto speech = ps::audio_manifest(made.path);
+  const auto reader = speech.connect();
+  decltype(speech)::reader::worker worker;
+  const auto look = [&](bool shrink) {
+    reader.evaluate({0, 0}, worker, [&](const auto& one) {
+      const ps::bytes_view bytes = get<"audio">(one).finish();
+      if (!shrink) return;
+      std::filesystem::resize_file(made.dir / "a.flac", 0);
+      if (bytes.back() == std::byte{0}) throw std::runtime_error("of the zeros");
+    });
+  };
+  look(false);
+  CHECK_THAT(error_of([&] { look(true); }), contains("cut off or changed") && contains("train.jsonl:1"));
 }
 
 TEST_CASE("source/audio_manifest: a line of a megabyte, several manifests, and more files than stay mapped") {
@@ -259,7 +280,7 @@ TEST_CASE("source/audio_manifest: data folders of Kaldi") {
 
   write("utt2dur", "r1 4.0\nr2 2\n");
   CHECK(ps::audio_manifest(folder, here).durations()[1] == 2'000);
-  write("segments", "u3 r1 0.5 1.5\nu1 r2 1.5 -1 1\nu2 r2 0 0.25\n");
+  write("segments", " u3 r1 0.5 1.5\nu1 r2 1.5 -1 1\nu2 r2 0 0.25\n");
   write("text", "u1 x\nu2 y\nu3 z\n");
   write("utt2spk", "u1 anna\nu2 bert\nu3 anna\n");
   write("utt2dur", "u1 0.5\nu2 0.25\nu3 1\n");
@@ -292,9 +313,12 @@ TEST_CASE("source/audio_manifest: data folders of Kaldi") {
   refused("segments", "u1 r1 1 0.5\n", "the length is -0.5");
   refused("segments", "u1 r1 x 0.5\n", "is 'x', in line 1");
   refused("segments", "u1 r1 0\n", "is ''");
+  for (const char* const bad : {"0.5", "nan", "1e300", "3000000000"})
+    refused("segments", std::string("u1 r1 0 1 ") + bad + "\n", "the channel should be a whole number");
   refused("utt2dur", "u1 nan\nu2 1\nu3 1\n", "the duration in utt2dur is nan");
   refused("text", "u1 x\n", "'u3' is not in");
   refused("utt2spk", "u1 x\n", "'u3' is not in");
+  for (const char* const name : {"text", "utt2dur", "utt2spk"}) refused(name, "", "' is not in ");
   CHECK_THAT(error_of([&] { (void)ps::audio_manifest({folder, folder}, here); }), contains("combine_data"));
   std::filesystem::remove(made.dir / "wav.scp");
   CHECK_THAT(error_of([&] { (void)ps::audio_manifest(folder, here); }), contains("wav.scp"));

@@ -371,12 +371,15 @@ TEST_CASE("stage/bucket_by: wrong limits, edges and samples are one error each")
   const auto said = [&](ps::bucket_options limits) {
     return error_of([&] { (void)(source | ps::bucket_by(cost, {100}, limits)).open(); });
   };
-  CHECK_THAT(said({.max_tokens = 800}),
-             contains("sample 17 counts as 900 tokens, but a batch of bucket_by holds 800 at most; raise "
-                      "max_tokens, or leave the sample out with subset [stage bucket_by, position 0:8]"));
+  CHECK_THAT(
+      said({.max_tokens = 800}),
+      contains(
+          "sample 17 counts as 900 tokens, but a batch of bucket_by holds 800 at most; raise "
+          "max_tokens or max_duration, or leave the sample out with subset [stage bucket_by, position 0:8]"));
   CHECK_THAT(said({.max_tokens = 900, .quadratic = 900}), contains("sample 17 counts as 1800 tokens"));
   CHECK(said({.max_tokens = 900}).empty());
-  CHECK_THAT(said({}), contains("has no limit for its batches; give it max_tokens or max_samples"));
+  CHECK_THAT(said({}),
+             contains("has no limit for its batches; give it max_tokens, max_duration or max_samples"));
   CHECK_THAT(said({.max_samples = std::uint64_t{1} << 63}), contains("negative or absurd"));
   const auto edges_say = [](std::vector<std::uint64_t> given) {
     return error_of([&] { (void)ps::bucket_edges(std::move(given)); });

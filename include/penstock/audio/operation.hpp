@@ -68,7 +68,8 @@ template <time_span S>
 
 /// The frames in so many seconds, rounded to the nearest one.
 [[nodiscard]] inline std::uint64_t frames_in(double seconds, std::uint32_t rate) noexcept {
-  return static_cast<std::uint64_t>(std::llround(seconds * rate));
+  // half a frame counts as one, also where the product is a little less than half: Lhotse has the same frames
+  return static_cast<std::uint64_t>(std::llround(seconds * rate + 5e-9));
 }
 /// `2.5 s`: where a frame is, to the millisecond.
 [[nodiscard]] inline std::string time_text(std::uint64_t frames, std::uint32_t rate) {

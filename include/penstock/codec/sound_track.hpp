@@ -5,6 +5,7 @@
 #error "penstock/codec/sound_track.hpp needs FFmpeg's libraries: link penstock::video"
 #endif
 
+#include <penstock/audio/segment.hpp>
 #include <penstock/codec/detail/sound_track_reader.hpp>
 #include <penstock/codec/video.hpp>
 #include <penstock/core/record.hpp>
@@ -28,7 +29,8 @@ struct sound_of_no_film : about_element {
 /// The per-worker memory of `sound_track` and of `with_sound`: the sound at hand, and its decoder.
 struct sound_track_scratch {
   detail::sound_track_reader reader;
-  sound_scratch sound;  ///< room for samples
+  sound_scratch sound;    ///< room for samples
+  sound_scratch segment;  ///< for a segment of the sound
 };
 
 /// The sound of a film, or some time of it, which is not decoded yet: a `lazy_sound` over bytes that are
@@ -76,11 +78,11 @@ class film_sound : public sound_expression<film_sound> {
 /// The sound of mp4, mov, m4a, mkv and webm files, decoded with FFmpeg: AAC, Opus, Vorbis, MP3, FLAC, ALAC
 /// and PCM.
 ///
-/// In: any byte element. Out: a `lazy_sound`, of shape (channels, frames), to which the operations on sounds
-/// apply: what `ffmpeg -i film.mp4 -f f32le` writes, without the delay of encoders, and as edit lists have
-/// it;
-/// the stream that ffmpeg takes. TorchCodec's `AudioDecoder`. Pictures are not touched. For the sound that
-/// belongs to a clip, write `decode<field<"mp4", video>>` and `with_sound`.
+/// In: any byte element; of an utterance of `audio_manifest`, the sound is the segment that is meant. Out: a
+/// `lazy_sound`, of shape (channels, frames), to which the operations on sounds apply: what `ffmpeg -i
+/// film.mp4 -f f32le` writes, without the delay of encoders, and as edit lists have it; the stream that
+/// ffmpeg takes. TorchCodec's `AudioDecoder`. Pictures are not touched. For the sound that belongs to a clip,
+/// write `decode<field<"mp4", video>>` and `with_sound`.
 /// The first time that a film is met, its sound is decoded once, to know how many frames each packet has, and
 /// the process keeps that. Any part equals that of the whole, to the bit for PCM, FLAC, ALAC, Vorbis and MP3
 /// and within 1e-6 for Opus, which are decoded from the part, or from a second before it. AAC is decoded from
@@ -116,9 +118,13 @@ struct sound_track {
   }
 
   template <byte_element Bytes>
-  [[nodiscard]] film_sound decode(const Bytes& in, scratch& s) const {
+  [[nodiscard]] auto decode(const Bytes& in, scratch& s) const {
     s.reader.open(as_bytes(in), limits, index_memory, exact);
-    return {s, 0, s.reader.form().frames};
+    const film_sound whole(s, 0, s.reader.form().frames);
+    if constexpr (bytes_of_segment<Bytes>)
+      return segment_of_sound<film_sound>(whole, in.segment(), s.segment);
+    else
+      return whole;
   }
 };
 

@@ -41,7 +41,7 @@ PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
     throw error(errc::argument, why).in_stage("bucket_by");
   };
   if (!given.max_tokens.changes() && (given.max_tokens.fixed() | given.max_samples) == 0)
-    refuse({"bucket_by has no limit for its batches; give it max_tokens or max_samples"});
+    refuse({"bucket_by has no limit for its batches; give it max_tokens, max_duration or max_samples"});
   for (const std::uint64_t limit : {given.max_tokens.fixed(), given.max_samples})
     if (limit >> 63 != 0)
       refuse({"a limit of bucket_by is negative or absurd: ", limit,
@@ -148,9 +148,10 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
-               made_->max_tokens, " at most; raise max_tokens, or leave the sample out with subset"})
+  throw error(
+      errc::argument,
+      {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
+       made_->max_tokens, " at most; raise max_tokens or max_duration, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }

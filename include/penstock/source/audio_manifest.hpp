@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <concepts>
+#include <deque>
+#include <iterator>
 #include <unordered_map>
 
 namespace penstock::inline v0_1 {
@@ -40,7 +43,7 @@ void at_manifest_line(const std::string& path, std::uint32_t line, Work&& work) 
   }
 }
 
-/// Calls `each(line, number)` for the lines of a text that are not blank, without their ends.
+/// Calls `each(line, number)` for the lines of a text that are not blank, without the blanks around them.
 template <class Each>
 void each_manifest_line(const std::string& path, std::string_view text, Each&& each) {
   constexpr std::string_view blanks = " \t\r";
@@ -49,9 +52,9 @@ void each_manifest_line(const std::string& path, std::string_view text, Each&& e
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t last = line.find_last_not_of(blanks);
-    if (last == std::string_view::npos) continue;
-    line = line.substr(0, last + 1);
+    const std::size_t first = line.find_first_not_of(blanks);
+    if (first == std::string_view::npos) continue;
+    line = line.substr(first, line.find_last_not_of(blanks) + 1 - first);
     at_manifest_line(path, number, [&] { each(line, number); });
   }
 }
@@ -106,7 +109,7 @@ class manifest_reader {
  public:
   manifest_reader(std::string name, const audio_manifest_options& options,
                   std::initializer_list<std::string_view> others)
-      : root_(options.root), names_(others) {
+      : root_(options.root.empty() ? std::string() : files::local_path(options.root)), names_(others) {
     made_.name = std::move(name);
     made_.max_overshoot = options.max_overshoot;
     made_.others.resize(names_.size());
@@ -144,7 +147,7 @@ class manifest_reader {
     };
     constexpr std::string_view in_table = "the duration in utt2dur";
     const auto known_length = [&](std::string_view key) {
-      return lengths.rows.empty() ? 0.0 : checked_seconds(number_in(lengths.find(key), in_table), in_table);
+      return lengths.path.empty() ? 0.0 : checked_seconds(number_in(lengths.find(key), in_table), in_table);
     };
     const table sounds = read_table("wav.scp", true);
     if (::access((folder_ + "segments").c_str(), F_OK) != 0) {
@@ -172,7 +175,7 @@ class manifest_reader {
       const double until = number_in(end, "the end");
       // Kaldi's -1 is the end of the recording
       one.duration = until == -1 ? known_length(key) : checked_seconds(until - one.offset, "the length");
-      if (!channel.empty()) one.channel = static_cast<std::int32_t>(number_in(channel, "the channel"));
+      if (!channel.empty()) one.channel = number_in<std::int32_t>(channel, "the channel");
       add_texts(key);
       add(one);
     });
@@ -180,6 +183,7 @@ class manifest_reader {
 
   [[nodiscard]] utterance_list done(std::string_view source) {
     made_.fingerprint = mark_.value();
+    made_.files.assign(std::make_move_iterator(files_.begin()), std::make_move_iterator(files_.end()));
     made_.close(source);
     return std::move(made_);
   }
@@ -191,12 +195,12 @@ class manifest_reader {
       std::string_view value;
       std::uint32_t line = 0;
     };
-    std::string path;
+    std::string path;  // empty: there is no such file
     buffer bytes;
     std::unordered_map<std::string_view, row> rows;
 
     [[nodiscard]] std::string_view find(std::string_view key) const {
-      if (rows.empty()) return {};
+      if (path.empty()) return {};
       const auto found = rows.find(key);
       if (found == rows.end())
         throw error(errc::missing,
@@ -213,17 +217,20 @@ class manifest_reader {
     text.remove_prefix(std::min(text.find_first_not_of(blanks, end), text.size()));
     return found;
   }
-  [[nodiscard]] static double number_in(std::string_view digits, std::string_view what) {
-    double value = 0;
+  template <class T = double>
+  [[nodiscard]] static T number_in(std::string_view digits, std::string_view what) {
+    T value = 0;
     const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (code != std::errc{} || end != digits.data() + digits.size())
-      throw error(errc::format, {what, " should be a number, and is '", digits.substr(0, 80), "'"});
+      throw error(errc::format, {what, std::integral<T> ? " should be a whole number" : " should be a number",
+                                 ", and is '", digits.substr(0, 80), "'"});
     return value;
   }
   [[nodiscard]] table read_table(std::string_view name, bool needed) {
     table made;
-    made.path = folder_ + std::string(name);
-    if (!needed && ::access(made.path.c_str(), F_OK) != 0) return made;
+    std::string path = folder_ + std::string(name);
+    if (!needed && ::access(path.c_str(), F_OK) != 0) return made;
+    made.path = std::move(path);
     made.bytes = read_whole_file(made.path);
     each_row(made, [&](std::string_view key, std::string_view value, std::uint32_t line) {
       if (!made.rows.try_emplace(key, table::row{value, line}).second)
@@ -255,9 +262,10 @@ class manifest_reader {
     mark_.add(path);
     std::string whole = files::local_path(path);
     if (whole.front() != '/') whole.insert(0, root);
-    const auto [known, fresh] = numbers_.try_emplace(whole, static_cast<std::uint32_t>(made_.files.size()));
-    if (fresh) made_.files.push_back(std::move(whole));
-    return known->second;
+    if (const auto known = numbers_.find(whole); known != numbers_.end()) return known->second;
+    const auto fresh = static_cast<std::uint32_t>(files_.size());
+    numbers_.emplace(files_.emplace_back(std::move(whole)), fresh);
+    return fresh;
   }
   void add(utterance one) {
     one.table = static_cast<std::uint32_t>(made_.tables.size() - 1);
@@ -267,7 +275,8 @@ class manifest_reader {
   std::string root_, folder_;
   std::vector<std::string_view> names_;
   utterance_list made_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // of files
+  std::deque<std::string> files_;  // which do not move
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;
   penstock::fingerprint mark_;
 };
 
@@ -301,7 +310,8 @@ struct manifest_kind {
 /// anything but texts as JSON, for `decode<field<"snr", floating>>`. The key is "manifest:line", or Kaldi's.
 /// `durations()` are milliseconds, which no sound is read for.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the manifests,
-/// and keeps them: 32 bytes, the texts and a path for each file. Sounds are looked at when they are used.
+/// and keeps them: 32 bytes, the texts, with 8 bytes each, and a path for each file. Sounds are looked at
+/// when they are used.
 /// Cost per sample: a file is mapped, unless it is among the last 16 of the worker; a segment reads the pages
 /// that its decoder does. Threads: any number at once.
 /// Throws, with manifest and line, `errc::format` for what is not JSON, lacks a key, or has a time that is

@@ -62,7 +62,7 @@ struct utterance_list {
   shared<const std::vector<std::uint64_t>> starts = nullptr;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return all.size(); }
-  /// Sums up, when all are there. Throws `errc::argument` if there are none.
+  /// Sums up, when all are there. Throws `errc::argument` if there are none, or for `max_overshoot`.
   void close(std::string_view source);
   [[nodiscard]] std::string key(std::size_t i) const;
   [[nodiscard]] std::string describe(std::string_view source) const;
@@ -173,10 +173,14 @@ class utterance_source : public opens_as_plan<utterance_source<Kind, Names...>> 
       const std::size_t i = list_->checked(p.index);
       w.begin();
       try {
-        deliver(i, w, sink, std::index_sequence_for<Names...>{});
+        try {
+          deliver(i, w, sink, std::index_sequence_for<Names...>{});
+        } catch (...) {
+          w.confirm();  // what is left of a file that shrank may be the cause
+          throw;
+        }
         w.confirm();
       } catch (error& e) {
-        w.confirm();
         e.in_file(url(i)).for_key(list_->key(i));
         throw;
       }

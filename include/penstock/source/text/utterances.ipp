@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>
@@ -15,6 +16,9 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE void utterance_list::close(std::string_view source) {
   if (all.empty())
     throw error(errc::argument, {"there are no utterances in ", name, "; ", source, " needs at least one"});
+  if (!(max_overshoot >= 0 && max_overshoot <= 1e6))
+    throw error(errc::argument, {"the .max_overshoot of ", source, " is ", number_text(max_overshoot),
+                                 ", and must be seconds, 0 or more"});
   penstock::fingerprint mark;
   mark.add(source, all.size(), std::bit_cast<std::uint64_t>(max_overshoot), fingerprint);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -54,7 +58,7 @@ PENSTOCK_INLINE std::uint64_t utterance_list::milliseconds(std::size_t i) const 
         .in_file(tables[all[i].table])
         .for_key(key(i));
   // a whole number of milliseconds stays what it is, although its double may be a little larger
-  return static_cast<std::uint64_t>(std::ceil(known * 1000 - 1e-6));
+  return static_cast<std::uint64_t>(std::max(std::ceil(known * 1000 - 1e-6), 1.0));
 }
 
 PENSTOCK_INLINE bytes_view mapped_sounds::show(const std::string& path, std::uint32_t number) {
