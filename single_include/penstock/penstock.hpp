@@ -2667,7 +2667,8 @@ template <time_span S>
 
 /// The frames in so many seconds, rounded to the nearest one.
 [[nodiscard]] inline std::uint64_t frames_in(double seconds, std::uint32_t rate) noexcept {
-  return static_cast<std::uint64_t>(std::llround(seconds * rate));
+  // half a frame counts as one, also where the product is a little less than half: Lhotse has the same frames
+  return static_cast<std::uint64_t>(std::llround(seconds * rate + 5e-9));
 }
 /// `2.5 s`: where a frame is, to the millisecond.
 [[nodiscard]] inline std::string time_text(std::uint64_t frames, std::uint32_t rate) {
@@ -48742,7 +48743,7 @@ PENSTOCK_INLINE void bucket_limits::check(std::uint64_t positions) const {
     throw error(errc::argument, why).in_stage("bucket_by");
   };
   if (!given.max_tokens.changes() && (given.max_tokens.fixed() | given.max_samples) == 0)
-    refuse({"bucket_by has no limit for its batches; give it max_tokens or max_samples"});
+    refuse({"bucket_by has no limit for its batches; give it max_tokens, max_duration or max_samples"});
   for (const std::uint64_t limit : {given.max_tokens.fixed(), given.max_samples})
     if (limit >> 63 != 0)
       refuse({"a limit of bucket_by is negative or absurd: ", limit,
@@ -48849,9 +48850,10 @@ PENSTOCK_INLINE void bucketed_steps::list(std::uint64_t step, std::vector<std::u
 PENSTOCK_INLINE void bucketed_steps::refuse() const {
   if (made_->failure) std::rethrow_exception(made_->failure);
   const detail::costly_sample& found = *made_->too_long;
-  throw error(errc::argument,
-              {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
-               made_->max_tokens, " at most; raise max_tokens, or leave the sample out with subset"})
+  throw error(
+      errc::argument,
+      {"sample ", found.sample, " counts as ", found.cost, " tokens, but a batch of bucket_by holds ",
+       made_->max_tokens, " at most; raise max_tokens or max_duration, or leave the sample out with subset"})
       .in_stage("bucket_by")
       .add_context(found.at);
 }
@@ -75517,8 +75519,10 @@ template <class F>
 concept moves_places = requires { typename F::moves_places; };
 template <class F>
 concept knows_places = moves_places<F> || requires { typename F::keeps_places; };
+/// An image, or many that are alike, as the frames of a clip.
 template <class V>
-concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; };
+concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; } ||
+                      requires { typename std::remove_cvref_t<V>::each_type::is_lazy_image; };
 
 template <class V, class F, class... Rest>
 constexpr void count_streams(std::uint64_t* of_each) {
@@ -76346,8 +76350,9 @@ struct places_without_image : about_element {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: the first field of a map with masks, boxes or points is their image, and this one "
-        "is none; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode");
+        "penstock: the first field of a map with masks, boxes or points is their image or clip, and this "
+        "one is neither; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode, and "
+        "for a film after a map<\"mp4\">(clip(16)) of its own");
   }
 };
 
@@ -76378,8 +76383,8 @@ namespace detail {
 /// In: a record with these fields. Out: the same record with the fields' new types; others pass untouched.
 /// Each field is changed as by a `map<"name">(f, g, ...)` of its own, with scratch of its own; but in every
 /// field a function has the random numbers that it has in the first one. Fields beside an image are
-/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image, and
-/// every function says what becomes of places in it, as all image operations but `trivial_augment` and
+/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image or clip,
+/// and every function says what becomes of places in it, as all image operations but `trivial_augment` and
 /// `rand_augment` do. Pointwise; keeps all five guarantees.
 ///
 /// Images whose geometry changes have one size: another one is `errc::shape`, for the sample.
@@ -84146,6 +84151,9 @@ class film_clip {
   /// One frame, before it is decoded.
   [[nodiscard]] const Each& each() const noexcept { return each_; }
 
+  /// Of each frame, while they are images.
+  [[nodiscard]] image_size size() const { return each_.size(); }
+
   /// (frames, height, width, channels), or (frames, channels, height, width) after `to_chw`.
   [[nodiscard]] extents shape() const {
     if constexpr (Alone)
@@ -84915,7 +84923,7 @@ struct film_extent {
 };
 
 /// Whether a box of four letters is one of these, written one behind the other.
-[[nodiscard]] constexpr bool is_one_of(std::string_view type, std::string_view names) noexcept {
+[[nodiscard]] constexpr bool is_box_of(std::string_view type, std::string_view names) noexcept {
   for (; names.size() >= 4; names.remove_prefix(4))
     if (names.substr(0, 4) == type) return true;
   return false;
@@ -84970,8 +84978,8 @@ class mp4_boxes {
 
   /// The boxes from one place to another; `parent` is empty at the top level.
   void walk(std::string_view parent, std::uint64_t at, std::uint64_t end, unsigned depth) {
-    const bool top = parent.empty(), strict = is_one_of(parent, "mooftraf");
-    const bool names = is_one_of(parent, "udtailst");  // FFmpeg compares each with all others
+    const bool top = parent.empty(), strict = is_box_of(parent, "mooftraf");
+    const bool names = is_box_of(parent, "udtailst");  // FFmpeg compares each with all others
     for (std::uint64_t boxes = 1; end - at >= 8; ++boxes) {
       if (names) claim(boxes);
       std::uint64_t size = number(at), head = 8;
@@ -85004,11 +85012,11 @@ class mp4_boxes {
     const auto inner = [&](std::string_view as) {
       if (depth < deepest) walk(as, at, end, depth + 1);
     };
-    if ((parent == "moof" && !is_one_of(type, "mfhdtrafmetapsshuuidfreeskip")) ||
+    if ((parent == "moof" && !is_box_of(type, "mfhdtrafmetapsshuuidfreeskip")) ||
         (parent == "traf" &&
-         !is_one_of(type, "tfhdtfdttrunsdtpsbgpsgpdsubssaizsaiosencmetaudtauuidfreeskip")) ||
+         !is_box_of(type, "tfhdtfdttrunsdtpsbgpsgpdsubssaizsaiosencmetaudtauuidfreeskip")) ||
         (parent.empty() && fragmented_ &&
-         !is_one_of(type, "ftypmoovmdatfreeskipwidestypmoofmfrasidxssixprftemsgpdinpsshuuidmetaudtaimda")))
+         !is_box_of(type, "ftypmoovmdatfreeskipwidestypmoofmfrasidxssixprftemsgpdinpsshuuidmetaudtaimda")))
       damage(box);
     if (type == "trak") {
       end_track();
@@ -85027,10 +85035,10 @@ class mp4_boxes {
       of_track_ = false;
       inner(type);
       if (!of_track_) damage(box);
-    } else if (is_one_of(type, "moovmdiaminfstbledtsmvexudtadinftrefwavesinfschiilst")) {
+    } else if (is_box_of(type, "moovmdiaminfstbledtsmvexudtadinftrefwavesinfschiilst")) {
       if (type == "mvex") fragmented_ = true;
       inner(type);
-    } else if (is_one_of(type, "freehoov") && room >= 8 && is_one_of(name(at + 4), "mvhdcmov")) {
+    } else if (is_box_of(type, "freehoov") && room >= 8 && is_box_of(name(at + 4), "mvhdcmov")) {
       inner("moov");
     } else if (type == "meta") {
       while (end - at >= 8 && name(at + 4) != "hdlr") at += 4;
@@ -85038,9 +85046,9 @@ class mp4_boxes {
     } else if (type == "stsd") {
       // Sample entries have boxes, too, none of which has a table.
       for (std::uint64_t i = at; end - i >= 4; ++i)
-        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
+        if (is_box_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
           return refuse(box);
-    } else if (is_one_of(type, "cmov")) {
+    } else if (is_box_of(type, "cmov")) {
       refuse(box);  // unpacks to anything
     } else {
       take_leaf(parent, type, box, at, room);
@@ -85049,14 +85057,14 @@ class mp4_boxes {
 
   void take_leaf(std::string_view parent, std::string_view type, std::uint64_t box, std::uint64_t at,
                  std::uint64_t room) {
-    if (is_one_of(type, "sttscttsstscstssstpsstcoco64") || (type == "keys" && parent == "meta")) {
-      const std::uint64_t entry = type == "stsc" ? 12 : is_one_of(type, "stssstpsstco") ? 4 : 8;
+    if (is_box_of(type, "sttscttsstscstssstpsstcoco64") || (type == "keys" && parent == "meta")) {
+      const std::uint64_t entry = type == "stsc" ? 12 : is_box_of(type, "stssstpsstco") ? 4 : 8;
       const std::uint64_t count = table(box, at, room, 8, 8 * entry);
       if (type == "stts") track_.ticks = ++track_.time_tables == 1 && count == 1 && number(at + 12) == 1;
-      if (is_one_of(type, "stcoco64")) track_.chunks = std::max(track_.chunks, count);
+      if (is_box_of(type, "stcoco64")) track_.chunks = std::max(track_.chunks, count);
       for (std::uint64_t i = 0; type == "stsc" && i < count; ++i)
         track_.largest_chunk = std::max(track_.largest_chunk, number(at + 12 + i * entry));
-    } else if (is_one_of(type, "stszstz2")) {
+    } else if (is_box_of(type, "stszstz2")) {
       const bool compact = type == "stz2";
       track_.one_size |= !compact && room >= 8 && number(at + 4) != 0;
       const std::uint64_t bits = compact && room >= 8 ? number(at + 7, 1) : track_.one_size ? 0 : 32;
@@ -85064,7 +85072,7 @@ class mp4_boxes {
       if (room >= 12) track_.samples = std::max(track_.samples, number(at + 8));
     } else if (type == "sbgp") {
       table(box, at, room, room >= 4 && number(at, 1) == 1 ? 16 : 12, 64);
-    } else if (is_one_of(type, "ilociinf")) {
+    } else if (is_box_of(type, "ilociinf")) {
       const std::uint64_t head = type == "iloc" ? 10 : 8;
       if (room < head || (number(at, 1) >= (type == "iloc" ? 2u : 1u) && number(at + head - 4) > room))
         refuse(box);
@@ -85074,7 +85082,7 @@ class mp4_boxes {
       const unsigned entry = wide ? 20 : 12, length = wide ? 8 : 4;
       for (std::uint64_t i = at + 8; at + room - i >= entry; i += entry)
         track_.edits += number(i + length, length) != film_extent::nowhere >> (64 - 8 * length) ? 1 : 0;
-    } else if (is_one_of(type, "mvhdmdhd")) {
+    } else if (is_box_of(type, "mvhdmdhd")) {
       // FFmpeg takes units of no length for seconds.
       const std::uint64_t unit = room != 0 && number(at, 1) == 1 ? 20 : 12;
       if (room < unit + 4 || number(at + unit) == 0) damage(box);
@@ -85088,7 +85096,7 @@ class mp4_boxes {
 
   void take_of_fragment(std::string_view parent, std::string_view type, std::uint64_t box, std::uint64_t at,
                         std::uint64_t room) {
-    if (is_one_of(type, "trextfhdmfhdtrun") && room < 8) return refuse(box);
+    if (is_box_of(type, "trextfhdmfhdtrun") && room < 8) return refuse(box);
     if (type == "trex") {
       known_.push_back(number(at + 4));
     } else if (type == "tfhd") {
@@ -85304,7 +85312,8 @@ class film_hash {
   std::uint64_t state_ = 0x66696c6d;
 };
 
-/// All boxes at the top level, but for those with the packets' bytes and those with none.
+/// All boxes at the top level, but for those with the packets' bytes and those with none. FFmpeg finds films'
+/// headers in "free", too.
 [[nodiscard]] inline std::optional<film_identity> mp4_identity(bytes_view file) noexcept {
   film_hash hash(file);
   for (std::uint64_t at = 0; at < file.size();) {
@@ -85319,7 +85328,7 @@ class film_hash {
     }
     if (size < header || size > left) return std::nullopt;
     const std::string_view type = text_of(file.subspan(to_size(at + 4), 4));
-    const bool passed = type == "mdat" || type == "free" || type == "skip" || type == "wide";
+    const bool passed = type == "mdat" || type == "skip" || type == "wide";
     hash.add(at, passed ? header : size);
     at += size;
   }
@@ -88210,7 +88219,7 @@ struct utterance_list {
   shared<const std::vector<std::uint64_t>> starts = nullptr;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return all.size(); }
-  /// Sums up, when all are there. Throws `errc::argument` if there are none.
+  /// Sums up, when all are there. Throws `errc::argument` if there are none, or for `max_overshoot`.
   void close(std::string_view source);
   [[nodiscard]] std::string key(std::size_t i) const;
   [[nodiscard]] std::string describe(std::string_view source) const;
@@ -88321,10 +88330,14 @@ class utterance_source : public opens_as_plan<utterance_source<Kind, Names...>> 
       const std::size_t i = list_->checked(p.index);
       w.begin();
       try {
-        deliver(i, w, sink, std::index_sequence_for<Names...>{});
+        try {
+          deliver(i, w, sink, std::index_sequence_for<Names...>{});
+        } catch (...) {
+          w.confirm();  // what is left of a file that shrank may be the cause
+          throw;
+        }
         w.confirm();
       } catch (error& e) {
-        w.confirm();
         e.in_file(url(i)).for_key(list_->key(i));
         throw;
       }
@@ -88374,6 +88387,9 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE void utterance_list::close(std::string_view source) {
   if (all.empty())
     throw error(errc::argument, {"there are no utterances in ", name, "; ", source, " needs at least one"});
+  if (!(max_overshoot >= 0 && max_overshoot <= 1e6))
+    throw error(errc::argument, {"the .max_overshoot of ", source, " is ", number_text(max_overshoot),
+                                 ", and must be seconds, 0 or more"});
   penstock::fingerprint mark;
   mark.add(source, all.size(), std::bit_cast<std::uint64_t>(max_overshoot), fingerprint);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -88413,7 +88429,7 @@ PENSTOCK_INLINE std::uint64_t utterance_list::milliseconds(std::size_t i) const 
         .in_file(tables[all[i].table])
         .for_key(key(i));
   // a whole number of milliseconds stays what it is, although its double may be a little larger
-  return static_cast<std::uint64_t>(std::ceil(known * 1000 - 1e-6));
+  return static_cast<std::uint64_t>(std::max(std::ceil(known * 1000 - 1e-6), 1.0));
 }
 
 PENSTOCK_INLINE bytes_view mapped_sounds::show(const std::string& path, std::uint32_t number) {

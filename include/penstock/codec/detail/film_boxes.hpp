@@ -33,7 +33,7 @@ struct film_extent {
 };
 
 /// Whether a box of four letters is one of these, written one behind the other.
-[[nodiscard]] constexpr bool is_one_of(std::string_view type, std::string_view names) noexcept {
+[[nodiscard]] constexpr bool is_box_of(std::string_view type, std::string_view names) noexcept {
   for (; names.size() >= 4; names.remove_prefix(4))
     if (names.substr(0, 4) == type) return true;
   return false;
@@ -88,8 +88,8 @@ class mp4_boxes {
 
   /// The boxes from one place to another; `parent` is empty at the top level.
   void walk(std::string_view parent, std::uint64_t at, std::uint64_t end, unsigned depth) {
-    const bool top = parent.empty(), strict = is_one_of(parent, "mooftraf");
-    const bool names = is_one_of(parent, "udtailst");  // FFmpeg compares each with all others
+    const bool top = parent.empty(), strict = is_box_of(parent, "mooftraf");
+    const bool names = is_box_of(parent, "udtailst");  // FFmpeg compares each with all others
     for (std::uint64_t boxes = 1; end - at >= 8; ++boxes) {
       if (names) claim(boxes);
       std::uint64_t size = number(at), head = 8;
@@ -122,11 +122,11 @@ class mp4_boxes {
     const auto inner = [&](std::string_view as) {
       if (depth < deepest) walk(as, at, end, depth + 1);
     };
-    if ((parent == "moof" && !is_one_of(type, "mfhdtrafmetapsshuuidfreeskip")) ||
+    if ((parent == "moof" && !is_box_of(type, "mfhdtrafmetapsshuuidfreeskip")) ||
         (parent == "traf" &&
-         !is_one_of(type, "tfhdtfdttrunsdtpsbgpsgpdsubssaizsaiosencmetaudtauuidfreeskip")) ||
+         !is_box_of(type, "tfhdtfdttrunsdtpsbgpsgpdsubssaizsaiosencmetaudtauuidfreeskip")) ||
         (parent.empty() && fragmented_ &&
-         !is_one_of(type, "ftypmoovmdatfreeskipwidestypmoofmfrasidxssixprftemsgpdinpsshuuidmetaudtaimda")))
+         !is_box_of(type, "ftypmoovmdatfreeskipwidestypmoofmfrasidxssixprftemsgpdinpsshuuidmetaudtaimda")))
       damage(box);
     if (type == "trak") {
       end_track();
@@ -145,10 +145,10 @@ class mp4_boxes {
       of_track_ = false;
       inner(type);
       if (!of_track_) damage(box);
-    } else if (is_one_of(type, "moovmdiaminfstbledtsmvexudtadinftrefwavesinfschiilst")) {
+    } else if (is_box_of(type, "moovmdiaminfstbledtsmvexudtadinftrefwavesinfschiilst")) {
       if (type == "mvex") fragmented_ = true;
       inner(type);
-    } else if (is_one_of(type, "freehoov") && room >= 8 && is_one_of(name(at + 4), "mvhdcmov")) {
+    } else if (is_box_of(type, "freehoov") && room >= 8 && is_box_of(name(at + 4), "mvhdcmov")) {
       inner("moov");
     } else if (type == "meta") {
       while (end - at >= 8 && name(at + 4) != "hdlr") at += 4;
@@ -156,9 +156,9 @@ class mp4_boxes {
     } else if (type == "stsd") {
       // Sample entries have boxes, too, none of which has a table.
       for (std::uint64_t i = at; end - i >= 4; ++i)
-        if (is_one_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
+        if (is_box_of(name(i), "stszstz2sttscttsstscstssstpsstcoco64elsttrunsbgpcmovilociinf"))
           return refuse(box);
-    } else if (is_one_of(type, "cmov")) {
+    } else if (is_box_of(type, "cmov")) {
       refuse(box);  // unpacks to anything
     } else {
       take_leaf(parent, type, box, at, room);
@@ -167,14 +167,14 @@ class mp4_boxes {
 
   void take_leaf(std::string_view parent, std::string_view type, std::uint64_t box, std::uint64_t at,
                  std::uint64_t room) {
-    if (is_one_of(type, "sttscttsstscstssstpsstcoco64") || (type == "keys" && parent == "meta")) {
-      const std::uint64_t entry = type == "stsc" ? 12 : is_one_of(type, "stssstpsstco") ? 4 : 8;
+    if (is_box_of(type, "sttscttsstscstssstpsstcoco64") || (type == "keys" && parent == "meta")) {
+      const std::uint64_t entry = type == "stsc" ? 12 : is_box_of(type, "stssstpsstco") ? 4 : 8;
       const std::uint64_t count = table(box, at, room, 8, 8 * entry);
       if (type == "stts") track_.ticks = ++track_.time_tables == 1 && count == 1 && number(at + 12) == 1;
-      if (is_one_of(type, "stcoco64")) track_.chunks = std::max(track_.chunks, count);
+      if (is_box_of(type, "stcoco64")) track_.chunks = std::max(track_.chunks, count);
       for (std::uint64_t i = 0; type == "stsc" && i < count; ++i)
         track_.largest_chunk = std::max(track_.largest_chunk, number(at + 12 + i * entry));
-    } else if (is_one_of(type, "stszstz2")) {
+    } else if (is_box_of(type, "stszstz2")) {
       const bool compact = type == "stz2";
       track_.one_size |= !compact && room >= 8 && number(at + 4) != 0;
       const std::uint64_t bits = compact && room >= 8 ? number(at + 7, 1) : track_.one_size ? 0 : 32;
@@ -182,7 +182,7 @@ class mp4_boxes {
       if (room >= 12) track_.samples = std::max(track_.samples, number(at + 8));
     } else if (type == "sbgp") {
       table(box, at, room, room >= 4 && number(at, 1) == 1 ? 16 : 12, 64);
-    } else if (is_one_of(type, "ilociinf")) {
+    } else if (is_box_of(type, "ilociinf")) {
       const std::uint64_t head = type == "iloc" ? 10 : 8;
       if (room < head || (number(at, 1) >= (type == "iloc" ? 2u : 1u) && number(at + head - 4) > room))
         refuse(box);
@@ -192,7 +192,7 @@ class mp4_boxes {
       const unsigned entry = wide ? 20 : 12, length = wide ? 8 : 4;
       for (std::uint64_t i = at + 8; at + room - i >= entry; i += entry)
         track_.edits += number(i + length, length) != film_extent::nowhere >> (64 - 8 * length) ? 1 : 0;
-    } else if (is_one_of(type, "mvhdmdhd")) {
+    } else if (is_box_of(type, "mvhdmdhd")) {
       // FFmpeg takes units of no length for seconds.
       const std::uint64_t unit = room != 0 && number(at, 1) == 1 ? 20 : 12;
       if (room < unit + 4 || number(at + unit) == 0) damage(box);
@@ -206,7 +206,7 @@ class mp4_boxes {
 
   void take_of_fragment(std::string_view parent, std::string_view type, std::uint64_t box, std::uint64_t at,
                         std::uint64_t room) {
-    if (is_one_of(type, "trextfhdmfhdtrun") && room < 8) return refuse(box);
+    if (is_box_of(type, "trextfhdmfhdtrun") && room < 8) return refuse(box);
     if (type == "trex") {
       known_.push_back(number(at + 4));
     } else if (type == "tfhd") {
