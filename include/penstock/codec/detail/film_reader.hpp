@@ -253,7 +253,7 @@ class film_demuxer {
   constexpr std::uint64_t longest_head = 64;
   auto first = static_cast<std::uint64_t>(position);
   if (first < file.size() && film_container_of(file) == film_container::matroska)  // track, time and flags
-    first += 4 + static_cast<unsigned>(std::countl_zero(std::to_integer<std::uint8_t>(file[position])));
+    first += 4 + static_cast<unsigned>(std::countl_zero(std::to_integer<std::uint8_t>(file[first])));
   for (std::uint64_t at = first; at <= first + longest_head; ++at) {
     if (at > file.size() || file.size() - at < bytes.size()) return false;
     if (std::memcmp(file.data() + at, bytes.data(), bytes.size()) != 0) continue;
