@@ -39,6 +39,7 @@ const std::vector<float> values = {1, 2, 3, 4, 5, 6};
 const std::vector<std::byte> file_bytes = penstock::npy_bytes<float>(penstock::extents(2, 3), values);
 const std::string jpeg_bytes = "\377\330";
 const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_bytes});
+const auto films = penstock::zip<"mp4">(records);  // for plans that are made and not opened
 
 const bool has_files = [] {
   for (const std::string folder :
