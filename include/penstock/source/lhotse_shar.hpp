@@ -203,7 +203,8 @@ class shar_reader {
         const std::string_view extension = name.substr(dot);
         check_id(next, name.substr(0, dot), field_);
         if (extension == ".nodata")
-          throw error(errc::missing, {"the cut '", made_.keys[next], "' has no '", field_, "'"})
+          throw error(errc::missing, {"the cut '", made_.keys[next], "' has no '", field_,
+                                      "', and all cuts must have it: write the others to another folder"})
               .at_offset(one.header);
         if (extension == ".llc")
           throw error(errc::argument, {"'", field_,
