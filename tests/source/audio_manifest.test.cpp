@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 
 namespace {
