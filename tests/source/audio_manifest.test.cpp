@@ -11,6 +11,7 @@
 #include "support/sound_files.hpp"
 #include "support/temp_dir.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <set>
