@@ -26,6 +26,7 @@ using penstock_test::temp_dir;
 
 static_assert(ps::codec<ps::sound_track> && ps::lazy_sound<ps::film_sound>);
 
+namespace sound_track_test {
 namespace {
 
 /// Pictures of a number each, 25 in a second, and noise with a tone in stereo.
@@ -262,3 +263,5 @@ TEST_CASE("a clip's sound is that of its time", "[codec][video][audio]") {
   CHECK(std::all_of(samples.data(), samples.data() + rate, [](float s) { return s == 0; }));
   CHECK(std::any_of(samples.data() + 2 * rate, samples.data() + 3 * rate, [](float s) { return s != 0; }));
 }
+
+}  // namespace sound_track_test

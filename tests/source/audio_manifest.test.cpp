@@ -17,6 +17,7 @@
 #include <set>
 #include <stdexcept>
 
+namespace audio_manifest_test {
 namespace {
 
 namespace ps = penstock;
@@ -325,3 +326,5 @@ TEST_CASE("source/audio_manifest: data folders of Kaldi") {
   std::filesystem::remove(made.dir / "wav.scp");
   CHECK_THAT(error_of([&] { (void)ps::audio_manifest(folder, here); }), contains("wav.scp"));
 }
+
+}  // namespace audio_manifest_test

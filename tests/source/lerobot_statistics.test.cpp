@@ -12,6 +12,7 @@
 namespace ps = penstock;
 using codec_test::caught;
 
+namespace lerobot_statistics_test {
 namespace {
 
 struct made_array {
@@ -55,3 +56,5 @@ TEST_CASE("source/lerobot_statistics: vectors are scaled in 32 bits, as LeRobot 
   CHECK(camera.std[1] == 2);
   CHECK(caught([&] { static_cast<void>(ps::normalize<3>(stats)); }).code == ps::errc::argument);
 }
+
+}  // namespace lerobot_statistics_test

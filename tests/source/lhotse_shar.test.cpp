@@ -14,6 +14,7 @@
 #include <fstream>
 #include <map>
 
+namespace lhotse_shar_test {
 namespace {
 
 namespace ps = penstock;
@@ -180,3 +181,5 @@ TEST_CASE("source/lhotse_shar: what is no such folder says what is wrong, and wh
   std::ofstream(made.dir / "recording.000000.tar") << "no archive, and not the beginning of one";
   CHECK_THAT(refused(cut("a", 0.1)), contains("recording.000000.tar"));
 }
+
+}  // namespace lhotse_shar_test
