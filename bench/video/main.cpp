@@ -168,7 +168,7 @@ class peer {
   std::FILE *in_ = nullptr, *out_ = nullptr;
 };
 
-/// In turn: ours, each peer, ours, ... The ratio of a pair is that to the peer that was fastest in it.
+/// In turn: each peer, ours, each peer, ... The ratio of a pair is that to the peer that was fastest in it.
 template <class Ours>
 void beside_peers(const bench::options& o, const bench::row& row, const made_film& film,
                   const std::string& kind, std::uint64_t samples, std::uint32_t workers,
@@ -176,8 +176,6 @@ void beside_peers(const bench::options& o, const bench::row& row, const made_fil
   std::vector<double> ratios, walls, mine;
   std::vector<std::vector<double>> theirs(peers.size());
   for (int pair = 0; pair < std::min(o.pairs, 7); ++pair) {
-    const spent own = ours();
-    mine.push_back(own.processor);
     double processor = 0, wall = 0;
     for (std::size_t i = 0; i < peers.size(); ++i) {
       const spent took = peers[i]->ask(film, kind, samples, workers);
@@ -187,6 +185,8 @@ void beside_peers(const bench::options& o, const bench::row& row, const made_fil
       wall = wall == 0 ? took.wall : std::min(wall, took.wall);
     }
     if (processor == 0) return bench::print_skipped(row, "neither TorchCodec nor PyAV nor decord is there");
+    const spent own = ours();  // behind the peers, which have started by then
+    mine.push_back(own.processor);
     ratios.push_back(processor / own.processor);
     walls.push_back(wall / own.wall);
   }
