@@ -86,14 +86,13 @@ class film_sound : public sound_expression<film_sound> {
 /// The first time that a film is met, its sound is decoded once, to know how many frames each packet has, and
 /// the process keeps that. Any part equals that of the whole, to the bit for PCM, FLAC, ALAC, Vorbis and MP3
 /// and within 1e-6 for Opus, which are decoded from the part, or from a second before it. AAC is decoded from
-/// the beginning to the end of the part: its decoder makes noise from a number that goes on from packet to
-/// packet, and would make other noise. A part behind the one before goes on where that ended.
+/// the beginning to the end of the part: the random generator of its decoder's noise runs on from packet to
+/// packet. A part that follows the one before continues where that ended.
 /// Kind: pointwise, keeps all guarantees. Memory: 32 bytes a packet in the process, `index_memory` at most;
 /// for each worker a decoder and a packet's samples. Thread-safe, with a scratch per thread.
 /// Throws `errc::format` for what is no such file, has no sound, is truncated or damaged, with the second;
 /// and for sounds with a gap of more than 0.1 s, which ffmpeg would close, so that what follows comes too
-/// early;
-/// `errc::limit` beyond `limits`.
+/// early; `errc::limit` beyond `limits`.
 /// Source: libavformat and libavcodec of FFmpeg 4.4 to 8.
 ///
 ///     auto speech = films | decode<field<"mp4", sound_track>> | map<"mp4">(mono(), crop(1.0, 2.5));
@@ -103,9 +102,9 @@ struct sound_track {
   /// anew.
   std::uint64_t index_memory = std::uint64_t{1} << 28;
 
-  /// Whether a part of AAC is that of the whole, to the bit; else it is decoded from a second before, for
-  /// long films: the same for the same part, and all but the noise in it that the decoder makes as in the
-  /// whole.
+  /// Whether a part of AAC equals that of the whole, to the bit. Otherwise it is decoded from a second
+  /// before, which long films want: the same part always gives the same samples, with other noise than the
+  /// whole has.
   bool exact = true;
 
   static constexpr std::string_view codec_name = detail::sound_track_reader::codec;

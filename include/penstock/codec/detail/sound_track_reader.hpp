@@ -40,7 +40,7 @@ enum class sound_seek : std::uint8_t {
   unknown,    ///< it is not decoded here
   anywhere,   ///< from the packet in which it begins
   second,     ///< from a second before, when what was before has no part in it any more
-  beginning,  ///< from the beginning: noise of AAC is made from a number that goes on from packet to packet
+  beginning,  ///< from the beginning: the random generator of AAC's noise runs on from packet to packet
 };
 [[nodiscard]] constexpr sound_seek sound_seek_of(AVCodecID id) noexcept {
   switch (id) {
