@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/cold_copy.hpp>
+#include <penstock/base/duration_counts.hpp>
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/flat_json.hpp>
 #include <penstock/base/name_list.hpp>

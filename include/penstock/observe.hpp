@@ -4,5 +4,6 @@
 #include <penstock/observe/concepts.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/observe/progress.hpp>
+#include <penstock/observe/run_monitor.hpp>
 #include <penstock/observe/timeline.hpp>
 #include <penstock/observe/verdict.hpp>

@@ -4821,6 +4821,77 @@ class cold_copy {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/base/duration_counts.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many durations fell into each bucket, and their sum. The bounds are powers of two, those of a native
+/// histogram of Prometheus with schema 0: from 2^-20 s (about 1 us) to 2^6 s, and one bucket beyond.
+struct duration_counts {
+  static constexpr std::size_t buckets = 28;
+
+  std::array<std::uint64_t, buckets> counts{};
+  std::uint64_t sum_ns = 0;
+
+  /// The upper bound of a bucket, which belongs to it, in seconds; not of the last one, which has none.
+  [[nodiscard]] static constexpr double bound(std::size_t bucket) noexcept {
+    return static_cast<double>(std::uint64_t{1} << bucket) / (1 << 20);
+  }
+  [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
+    constexpr std::uint64_t longest = std::uint64_t{1} << 40;  // beyond all bounds; nothing overflows
+    // 10^9 ns are 2^20 units; rounded up
+    const std::uint64_t units = (std::min(ns, longest) * 2048 + 1'953'124) / 1'953'125;
+    return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(units - (units != 0))), buckets - 1);
+  }
+
+  void add(std::uint64_t ns) noexcept {
+    ++counts[bucket_of(ns)];
+    sum_ns += ns;
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    std::uint64_t all = 0;
+    for (const std::uint64_t one : counts) all += one;
+    return all;
+  }
+  duration_counts& operator+=(const duration_counts& other) noexcept {
+    for (std::size_t i = 0; i < buckets; ++i) counts[i] += other.counts[i];
+    sum_ns += other.sum_ns;
+    return *this;
+  }
+  friend bool operator==(const duration_counts&, const duration_counts&) = default;
+};
+
+/// The same while it is counted: any thread may read it, and any may add.
+class duration_recorder {
+ public:
+  void add(std::uint64_t ns) noexcept {
+    counts_[duration_counts::bucket_of(ns)].fetch_add(1, std::memory_order_relaxed);
+    sum_ns_.fetch_add(ns, std::memory_order_relaxed);
+  }
+  /// For a thread that is the only one that adds: no locked instruction.
+  void add_alone(std::uint64_t ns) noexcept {
+    increase(counts_[duration_counts::bucket_of(ns)], 1);
+    increase(sum_ns_, ns);
+  }
+  [[nodiscard]] duration_counts read() const noexcept {
+    duration_counts all;
+    for (std::size_t i = 0; i < duration_counts::buckets; ++i)
+      all.counts[i] = counts_[i].load(std::memory_order_relaxed);
+    all.sum_ns = sum_ns_.load(std::memory_order_relaxed);
+    return all;
+  }
+
+ private:
+  static void increase(std::atomic<std::uint64_t>& one, std::uint64_t by) noexcept {
+    one.store(one.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  std::array<std::atomic<std::uint64_t>, duration_counts::buckets> counts_{};
+  std::atomic<std::uint64_t> sum_ns_{0};
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/base/fixed_array.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -28376,9 +28447,20 @@ struct run_counters {
   /// batches in flight at most, those of the consumer included; chunks of samples after `filter`, over
   /// forward sources and in loops without `batch`
   std::uint64_t depth = 0;
-  double seconds = 0;              ///< since the run was opened
-  double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;        ///< time the consumer waited for a batch, or helped to make it
+  double seconds = 0;         ///< since the run was opened
+  double worker_seconds = 0;  ///< `seconds` of all workers together, excluding parked ones
+  double stall_seconds = 0;   ///< time the consumer waited for a batch, or helped to make it
+  /// the part of `stall_seconds` at whose end most of the blocks after the one awaited were ready: the
+  /// consumer waited for a slow sample
+  double stall_on_slow_sample = 0;
+  double waiting_for_copy = 0;  ///< seconds the consumer waited for copies to the device, beside the stall
+  /// How long the consumer waited for each block that it took: a batch, several small ones, or a chunk of
+  /// samples. Batches and rows that were in such a block took no time.
+  duration_counts block_waits{};
+  std::uint64_t epoch = 0;  ///< of what was delivered last
+  /// batches of that epoch delivered so far; without batches, rows before the latest chunk
+  std::uint64_t step = 0;
+  std::uint64_t ready = 0;         ///< batches that are ready and not yet requested; chunks as with `depth`
   double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
   double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch
@@ -28429,9 +28511,13 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   using c = run_counters;
   for (const auto one : {&c::samples, &c::bytes, &c::batches, &c::skipped, &c::replaced, &c::warnings})
     lessen(now.*one, before.*one);
-  for (const auto one : {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds,
-                         &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
+  for (const auto one :
+       {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds, &c::stall_on_slow_sample,
+        &c::waiting_for_copy, &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
     lessen(now.*one, before.*one);
+  for (std::size_t i = 0; i < duration_counts::buckets; ++i)
+    lessen(now.block_waits.counts[i], before.block_waits.counts[i]);
+  lessen(now.block_waits.sum_ns, before.block_waits.sum_ns);
   for (const auto one : storage_counters::all)
     if (one != &storage_counters::held) lessen(now.storage.*one, before.storage.*one);
   lessen(now.kept.hits, before.kept.hits);
@@ -28444,6 +28530,124 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
 }
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/run_monitor.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Someone who wants to see a batch: `look` is called once, in the consumer's thread, with the run's next
+/// batch, whose type both know.
+struct batch_viewer {
+  void* self = nullptr;
+  void (*look)(void* self, const void* batch) noexcept = nullptr;
+};
+
+/// What a run and its monitors share.
+class monitored_run {
+ public:
+  monitored_run(const void* run, run_counters (*ask)(const void* run)) : run_(run), ask_(ask) {}
+
+  /// The run's counters, or the last ones of a run that has been destroyed.
+  [[nodiscard]] run_counters counters() const;
+  [[nodiscard]] bool ended() const;
+  /// Consumer: the run is about to be destroyed. Waits for a thread that is reading its counters.
+  void end() noexcept;
+
+  /// The next batch is shown to `who`, unless another one is delivered to him first; replaces who waits now.
+  void show_next(batch_viewer who);
+  /// Afterwards nobody is called any more, and no call is in progress.
+  void show_none();
+  /// Consumer: whether somebody waits for a batch; and shows it to him.
+  [[nodiscard]] bool wants_batch() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  void show(const void* batch) noexcept;
+
+ private:
+  mutable std::mutex lock_, show_lock_;
+  const void* run_;
+  run_counters (*ask_)(const void*);
+  run_counters last_;
+  std::atomic<bool> wanted_{false};
+  batch_viewer viewer_;
+};
+
+}  // namespace detail
+
+/// What `run.monitor()` returns: the counters of a run for other threads. A copy shows the same run, also
+/// after the run was moved. Once the run is destroyed, it shows its last counters.
+///
+/// Threads: any, at any time; the run never waits for a monitor, but for its destructor, which waits while
+/// counters are copied. Cost: nothing to the workers and the consumer; a copy of the counters takes some
+/// microseconds.
+///
+///     auto watched = run.monitor();
+///     std::jthread reporter([watched](std::stop_token end) {
+///       for (; !end.stop_requested(); std::this_thread::sleep_for(std::chrono::seconds(10)))
+///         std::cerr << report(watched.counters());
+///     });
+class run_monitor {
+ public:
+  explicit run_monitor(shared<detail::monitored_run> what) noexcept : what_(std::move(what)) {}
+
+  [[nodiscard]] run_counters counters() const { return what_->counters(); }
+  /// Whether the run has been destroyed.
+  [[nodiscard]] bool ended() const { return what_->ended(); }
+
+  /// For integrations that know the type of the run's batches; see `detail::monitored_run`.
+  [[nodiscard]] detail::monitored_run& shared_with_run() const noexcept { return *what_; }
+
+ private:
+  shared<detail::monitored_run> what_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/run_monitor.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE run_counters monitored_run::counters() const {
+  const std::lock_guard guard(lock_);
+  return run_ == nullptr ? last_ : ask_(run_);
+}
+
+PENSTOCK_INLINE bool monitored_run::ended() const {
+  const std::lock_guard guard(lock_);
+  return run_ == nullptr;
+}
+
+PENSTOCK_INLINE void monitored_run::end() noexcept {
+  show_none();
+  const std::lock_guard guard(lock_);
+  try {
+    last_ = ask_(run_);
+  } catch (...) {  // no memory: what it had before is as good
+  }
+  run_ = nullptr;
+}
+
+PENSTOCK_INLINE void monitored_run::show_next(batch_viewer who) {
+  const std::lock_guard guard(show_lock_);
+  viewer_ = who;
+  wanted_.store(true, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void monitored_run::show_none() {
+  const std::lock_guard guard(show_lock_);
+  viewer_ = {};
+  wanted_.store(false, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void monitored_run::show(const void* batch) noexcept {
+  const std::unique_lock guard(show_lock_, std::try_to_lock);
+  if (!guard.owns_lock() || viewer_.look == nullptr) return;
+  const batch_viewer who = std::exchange(viewer_, {});
+  wanted_.store(false, std::memory_order_relaxed);
+  who.look(who.self, batch);
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/run/bad/bad_tally.hpp
 
@@ -28523,15 +28727,19 @@ class tolerant_tally {
     in_epoch_ = count;
   }
   [[nodiscard]] bad_sample_counts counts(std::uint64_t epoch) const noexcept {
-    return {skipped_, replaced_, epoch, count(epoch), limit_};
+    return {skipped(), replaced(), epoch, count(epoch), limit_};
   }
+  /// Any thread.
+  [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
 
  private:
   world share_;
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
-  std::uint64_t limit_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+  std::uint64_t limit_ = 0, epoch_ = 0, in_epoch_ = 0;
+  std::atomic<std::uint64_t> skipped_{0}, replaced_{0};
 };
 
 /// What a hand-out's shell does with a tally. Only a plan that tolerates bad samples names `tally_functions`,
@@ -28576,6 +28784,8 @@ class bad_tally<Plan, false> {
  public:
   bad_tally(const Plan&, std::optional<std::uint64_t>) {}
   [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
+  [[nodiscard]] static std::uint64_t skipped() noexcept { return 0; }
+  [[nodiscard]] static std::uint64_t replaced() noexcept { return 0; }
 };
 
 }  // namespace penstock::inline v0_1
@@ -28685,7 +28895,8 @@ PENSTOCK_INLINE void tolerant_tally::commit(std::uint64_t epoch, sample_place (*
     for (const bad_slot& one : pending_)
       ledger_.write(ledger_line(one, share_, place_of(plan, one.at),
                                 one.substitute ? place_of(plan, *one.substitute) : sample_place()));
-  for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
+  for (const bad_slot& one : pending_)
+    (one.substitute ? replaced_ : skipped_).fetch_add(1, std::memory_order_relaxed);
   restore(epoch, count(epoch) + pending_.size());
   pending_.clear();
 }
@@ -30171,6 +30382,44 @@ class alignas(64) worker_counts {
   detail::fixed_array<published> stages_;
 };
 
+/// What the consumer has been given so far. It alone writes; any thread reads.
+class alignas(64) consumer_counts {
+ public:
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
+    increase(samples_, samples);
+    increase(bytes_, bytes);
+    increase(batches_, 1);
+  }
+  void stand_at(std::uint64_t epoch, std::uint64_t step) noexcept {
+    epoch_.store(epoch, std::memory_order_relaxed);
+    step_.store(step, std::memory_order_relaxed);
+  }
+  /// Has waited `ns` for a block; `for_slow_sample`: while most of those after it were ready.
+  void waited(std::uint64_t ns, bool for_slow_sample) noexcept {
+    waits_.add_alone(ns);
+    if (for_slow_sample) increase(slow_sample_ns_, ns);
+  }
+  void waited_for_copy(std::uint64_t ns) noexcept { increase(copy_ns_, ns); }
+  /// A block of so many batches was taken, with so many warnings.
+  void took(std::uint64_t batches, std::uint64_t warnings) noexcept {
+    increase(taken_, batches);
+    increase(warnings_, warnings);
+  }
+  void write_to(run_counters& all) const;
+  /// Batches of the blocks that were taken.
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+
+ private:
+  using count = std::atomic<std::uint64_t>;
+  static void increase(count& one, std::uint64_t by) noexcept {
+    one.store(one.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  count samples_{0}, bytes_{0}, batches_{0}, epoch_{0}, step_{0}, taken_{0}, warnings_{0};
+  count slow_sample_ns_{0}, copy_ns_{0};
+  duration_recorder waits_;
+};
+
 /// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value
 /// stages.
 void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
@@ -30210,6 +30459,19 @@ PENSTOCK_INLINE void worker_counts::publish(std::span<const stage_cost> costs) n
     stages_[i].nanoseconds.store(costs[i].nanoseconds, std::memory_order_relaxed);
     stages_[i].timed.store(costs[i].timed, std::memory_order_relaxed);
   }
+}
+
+PENSTOCK_INLINE void consumer_counts::write_to(run_counters& all) const {
+  const auto read = [](const count& one) { return one.load(std::memory_order_relaxed); };
+  all.samples = read(samples_);
+  all.bytes = read(bytes_);
+  all.batches = read(batches_);
+  all.epoch = read(epoch_);
+  all.step = read(step_);
+  all.warnings = read(warnings_);
+  all.stall_on_slow_sample = static_cast<double>(read(slow_sample_ns_)) * 1e-9;
+  all.waiting_for_copy = static_cast<double>(read(copy_ns_)) * 1e-9;
+  all.block_waits = waits_.read();
 }
 
 PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
@@ -30842,7 +31104,10 @@ class engine_shell {
   void limit(std::uint64_t epochs, bool ends = false);
   /// Waits until a block returned by `next` is on its device.
   void arrive(block& b);
-  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept { consumer_.delivered(samples, bytes); }
+  /// The consumer has had so many batches of an epoch.
+  void stand_at(std::uint64_t epoch, std::uint64_t step) noexcept { consumer_.stand_at(epoch, step); }
+  /// Any thread.
   [[nodiscard]] run_counters counters() const;
   /// Whether one more block fits within `memory(bytes)`.
   [[nodiscard]] bool room_for_another();
@@ -30877,6 +31142,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  [[nodiscard]] bool waited_for_one(std::uint64_t s) const noexcept;
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -30902,7 +31168,7 @@ class engine_shell {
   std::uint64_t max_slots_ = 0;    // of a block that was delivered
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  run_counters delivered_counts_;
+  consumer_counts consumer_;
   run_watch watch_;
   storage_counters noted_counters_;  // that observers know
   std::uint64_t started_, last_wait_ns_ = 0;
@@ -32749,6 +33015,7 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
+  std::atomic<std::uint64_t> finished{0};  // batches of blocks that workers have finished
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -32784,8 +33051,10 @@ PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grai
                  b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
 }
 PENSTOCK_INLINE void engine_worker::finish(std::uint64_t s) noexcept {
+  block& b = *shell->inner_->block_of(s);
   if (shell->setup_.facts.direct && !shell->abandon_.load(std::memory_order_relaxed))
-    shell->calls_->finish(shell->engine_, *this, *shell->inner_->block_of(s));
+    shell->calls_->finish(shell->engine_, *this, b);
+  shell->inner_->finished.fetch_add(b.batches.size(), std::memory_order_relaxed);
 }
 PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
   const std::uint64_t now = detail::now_ns();
@@ -33087,7 +33356,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (!wait_for(delivered_)) return nullptr;
   block* const b = inner_->block_of(delivered_++);
   budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
-  delivered_counts_.warnings += b->warnings.load(std::memory_order_relaxed);
+  consumer_.took(b->batches.size(), b->warnings.load(std::memory_order_relaxed));
   inner_->ahead.passed(b->run_row + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   // The first batches of a run take more, and the first chunks are smaller than those to come.
@@ -33121,8 +33390,11 @@ PENSTOCK_INLINE void engine_shell::note_counters() {
 PENSTOCK_INLINE void engine_shell::drop_opened() {
   abandon_.store(true, std::memory_order_relaxed);
   if (delivered_ != opened_) inner_->ahead.halt();
-  while (delivered_ != opened_ && wait_for(delivered_))
-    inner_->pool.give_back(inner_->block_of(delivered_++));
+  while (delivered_ != opened_ && wait_for(delivered_)) {
+    block* const b = inner_->block_of(delivered_++);
+    consumer_.took(b->batches.size(), 0);
+    inner_->pool.give_back(b);
+  }
   not_sent_ = nullptr;
   abandon_.store(false, std::memory_order_relaxed);
 }
@@ -33145,9 +33417,11 @@ PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs, bool ends) {
 PENSTOCK_INLINE void engine_shell::arrive(block& b) {
   if (!setup_.facts.copies) return;
   start_copy(b);
-  const std::uint64_t begin = watch_.now();
+  const std::uint64_t begin = detail::now_ns();
   calls_->end_copy(engine_, b);
-  watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, b);
+  const std::uint64_t end = detail::now_ns();
+  consumer_.waited_for_copy(end - begin);
+  watch_.consumer({begin, end, activity::wait_for_copy}, b);
 }
 
 PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
@@ -33173,14 +33447,11 @@ PENSTOCK_INLINE void engine_shell::send_ahead() {
   }
 }
 
-PENSTOCK_INLINE void engine_shell::delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
-  delivered_counts_.samples += samples;
-  delivered_counts_.bytes += bytes;
-  ++delivered_counts_.batches;
-}
-
 PENSTOCK_INLINE run_counters engine_shell::counters() const {
-  run_counters all = delivered_counts_;
+  run_counters all;
+  consumer_.write_to(all);
+  const std::uint64_t finished = inner_->finished.load(std::memory_order_relaxed), taken = consumer_.taken();
+  all.ready = finished > taken ? finished - taken : 0;
   all.workers = limits_.workers();
   all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
                                            : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
@@ -33209,13 +33480,17 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
     ring_.serve_here(*inner_->workers[0], s);
     return !stopped();
   }
-  if (ring_.is_ready(s)) return !stopped();
+  if (ring_.is_ready(s)) {
+    consumer_.waited(0, false);
+    return !stopped();
+  }
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.facts.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
+  const bool lets_run = setup_.facts.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick;
+  if (lets_run) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
       std::this_thread::yield();
@@ -33224,8 +33499,17 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
   inner_->stall.end(last_wait_ns_);
+  consumer_.waited(last_wait_ns_ - begin, !lets_run && waited_for_one(s));
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
+}
+
+/// Whether at least half of the open blocks after block s are ready: it had the slow sample.
+PENSTOCK_INLINE bool engine_shell::waited_for_one(std::uint64_t s) const noexcept {
+  const std::uint64_t after = opened_ - 1 - s;
+  std::uint64_t ready = 0;
+  for (std::uint64_t i = s + 1; i < opened_; ++i) ready += ring_.is_ready(i) ? 1 : 0;
+  return after != 0 && 2 * ready >= after;
 }
 
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
@@ -33435,6 +33719,10 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
     return has_window_row() ? window_epoch_ : engine_.delivered_feed().epoch();
   }
   void drop() noexcept;
+  /// The run is about to be destroyed.
+  void end_monitors() noexcept {
+    if (monitored_) monitored_->end();
+  }
   /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
   void go_to_epoch(std::uint64_t epoch);
@@ -33543,6 +33831,9 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   std::uint32_t shares_ = 0;     // of the block
   std::uint32_t out_ = 0;        // of `shares_`, those delivered and not taken back
   shared<delivery_shell> self_;
+
+ protected:
+  shared<detail::monitored_run> monitored_;  // once a monitor was asked for
 };
 
 }  // namespace penstock::inline v0_1
@@ -36398,7 +36689,23 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     place_.take(1);
     place_.count_row();
     commit();
+    engine.stand_at(epoch, place_.number());
     return handed(row);
+  }
+
+  /// Any thread.
+  [[nodiscard]] run_counters counters() const {
+    run_counters all = engine.counters();
+    all.skipped = this->tally.skipped();
+    all.replaced = this->tally.replaced();
+    engine.add_counters(all);
+    return all;
+  }
+  [[nodiscard]] run_monitor monitor() {
+    if (!monitored_)
+      monitored_.reset(new detail::monitored_run(
+          this, [](const void* me) { return static_cast<const delivery*>(me)->counters(); }));
+    return run_monitor(monitored_);
   }
 
   [[nodiscard]] std::string key(position at) const
@@ -36490,7 +36797,11 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     if constexpr (parts::tolerant)
       samples -= b.from_batches ? b.bad.all().size() : b.bad.holes(batch.first, batch.slots);
     engine.delivered(samples, bytes);
-    return batch_type(&own(b), batch);
+    engine.stand_at(batch.delivered.epoch, batch.delivered.index + 1);
+    batch_type made(&own(b), batch);
+    if (monitored_ && monitored_->wants_batch()) [[unlikely]]
+      monitored_->show(&made);
+    return made;
   }
 
   /// A batch of rows that are copied together; null if there are none.
@@ -37219,13 +37530,9 @@ class run {
     return s;
   }
 
-  [[nodiscard]] run_counters counters() const {
-    run_counters all = core().engine.counters();
-    all.skipped = bad_samples().skipped;
-    all.replaced = bad_samples().replaced;
-    core().engine.add_counters(all);
-    return all;
-  }
+  [[nodiscard]] run_counters counters() const { return core().counters(); }
+  /// The counters for other threads, at any time, also after the run has ended.
+  [[nodiscard]] run_monitor monitor() const { return core().monitor(); }
   /// How many bad samples `bad_samples` has tolerated on this rank.
   [[nodiscard]] bad_sample_counts bad_samples() const { return core().tally.counts(core().epoch()); }
   [[nodiscard]] const run_options& options() const { return core().engine.options(); }
@@ -37293,6 +37600,7 @@ class run {
   void close() noexcept {
     if (!core_) return;
     if (!core().engine.home().here()) return abandon();
+    core().end_monitors();
     batch_.reset();
     core().engine.stop();
     core().drop();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/duration_counts.hpp>
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -37,9 +38,20 @@ struct run_counters {
   /// batches in flight at most, those of the consumer included; chunks of samples after `filter`, over
   /// forward sources and in loops without `batch`
   std::uint64_t depth = 0;
-  double seconds = 0;              ///< since the run was opened
-  double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;        ///< time the consumer waited for a batch, or helped to make it
+  double seconds = 0;         ///< since the run was opened
+  double worker_seconds = 0;  ///< `seconds` of all workers together, excluding parked ones
+  double stall_seconds = 0;   ///< time the consumer waited for a batch, or helped to make it
+  /// the part of `stall_seconds` at whose end most of the blocks after the one awaited were ready: the
+  /// consumer waited for a slow sample
+  double stall_on_slow_sample = 0;
+  double waiting_for_copy = 0;  ///< seconds the consumer waited for copies to the device, beside the stall
+  /// How long the consumer waited for each block that it took: a batch, several small ones, or a chunk of
+  /// samples. Batches and rows that were in such a block took no time.
+  duration_counts block_waits{};
+  std::uint64_t epoch = 0;  ///< of what was delivered last
+  /// batches of that epoch delivered so far; without batches, rows before the latest chunk
+  std::uint64_t step = 0;
+  std::uint64_t ready = 0;         ///< batches that are ready and not yet requested; chunks as with `depth`
   double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
   double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch

@@ -13,9 +13,13 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   using c = run_counters;
   for (const auto one : {&c::samples, &c::bytes, &c::batches, &c::skipped, &c::replaced, &c::warnings})
     lessen(now.*one, before.*one);
-  for (const auto one : {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds,
-                         &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
+  for (const auto one :
+       {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds, &c::stall_on_slow_sample,
+        &c::waiting_for_copy, &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
     lessen(now.*one, before.*one);
+  for (std::size_t i = 0; i < duration_counts::buckets; ++i)
+    lessen(now.block_waits.counts[i], before.block_waits.counts[i]);
+  lessen(now.block_waits.sum_ns, before.block_waits.sum_ns);
   for (const auto one : storage_counters::all)
     if (one != &storage_counters::held) lessen(now.storage.*one, before.storage.*one);
   lessen(now.kept.hits, before.kept.hits);

@@ -219,13 +219,9 @@ class run {
     return s;
   }
 
-  [[nodiscard]] run_counters counters() const {
-    run_counters all = core().engine.counters();
-    all.skipped = bad_samples().skipped;
-    all.replaced = bad_samples().replaced;
-    core().engine.add_counters(all);
-    return all;
-  }
+  [[nodiscard]] run_counters counters() const { return core().counters(); }
+  /// The counters for other threads, at any time, also after the run has ended.
+  [[nodiscard]] run_monitor monitor() const { return core().monitor(); }
   /// How many bad samples `bad_samples` has tolerated on this rank.
   [[nodiscard]] bad_sample_counts bad_samples() const { return core().tally.counts(core().epoch()); }
   [[nodiscard]] const run_options& options() const { return core().engine.options(); }
@@ -293,6 +289,7 @@ class run {
   void close() noexcept {
     if (!core_) return;
     if (!core().engine.home().here()) return abandon();
+    core().end_monitors();
     batch_.reset();
     core().engine.stop();
     core().drop();

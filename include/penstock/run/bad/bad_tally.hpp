@@ -8,6 +8,7 @@
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/source/concepts.hpp>
 
+#include <atomic>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -94,15 +95,19 @@ class tolerant_tally {
     in_epoch_ = count;
   }
   [[nodiscard]] bad_sample_counts counts(std::uint64_t epoch) const noexcept {
-    return {skipped_, replaced_, epoch, count(epoch), limit_};
+    return {skipped(), replaced(), epoch, count(epoch), limit_};
   }
+  /// Any thread.
+  [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
 
  private:
   world share_;
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
-  std::uint64_t limit_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+  std::uint64_t limit_ = 0, epoch_ = 0, in_epoch_ = 0;
+  std::atomic<std::uint64_t> skipped_{0}, replaced_{0};
 };
 
 /// What a hand-out's shell does with a tally. Only a plan that tolerates bad samples names `tally_functions`,
@@ -147,6 +152,8 @@ class bad_tally<Plan, false> {
  public:
   bad_tally(const Plan&, std::optional<std::uint64_t>) {}
   [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
+  [[nodiscard]] static std::uint64_t skipped() noexcept { return 0; }
+  [[nodiscard]] static std::uint64_t replaced() noexcept { return 0; }
 };
 
 }  // namespace penstock::inline v0_1

@@ -113,7 +113,8 @@ PENSTOCK_INLINE void tolerant_tally::commit(std::uint64_t epoch, sample_place (*
     for (const bad_slot& one : pending_)
       ledger_.write(ledger_line(one, share_, place_of(plan, one.at),
                                 one.substitute ? place_of(plan, *one.substitute) : sample_place()));
-  for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
+  for (const bad_slot& one : pending_)
+    (one.substitute ? replaced_ : skipped_).fetch_add(1, std::memory_order_relaxed);
   restore(epoch, count(epoch) + pending_.size());
   pending_.clear();
 }

@@ -141,7 +141,23 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     place_.take(1);
     place_.count_row();
     commit();
+    engine.stand_at(epoch, place_.number());
     return handed(row);
+  }
+
+  /// Any thread.
+  [[nodiscard]] run_counters counters() const {
+    run_counters all = engine.counters();
+    all.skipped = this->tally.skipped();
+    all.replaced = this->tally.replaced();
+    engine.add_counters(all);
+    return all;
+  }
+  [[nodiscard]] run_monitor monitor() {
+    if (!monitored_)
+      monitored_.reset(new detail::monitored_run(
+          this, [](const void* me) { return static_cast<const delivery*>(me)->counters(); }));
+    return run_monitor(monitored_);
   }
 
   [[nodiscard]] std::string key(position at) const
@@ -233,7 +249,11 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     if constexpr (parts::tolerant)
       samples -= b.from_batches ? b.bad.all().size() : b.bad.holes(batch.first, batch.slots);
     engine.delivered(samples, bytes);
-    return batch_type(&own(b), batch);
+    engine.stand_at(batch.delivered.epoch, batch.delivered.index + 1);
+    batch_type made(&own(b), batch);
+    if (monitored_ && monitored_->wants_batch()) [[unlikely]]
+      monitored_->show(&made);
+    return made;
   }
 
   /// A batch of rows that are copied together; null if there are none.

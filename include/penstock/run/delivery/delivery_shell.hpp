@@ -5,6 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/observe/run_monitor.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/block.hpp>
@@ -209,6 +210,10 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
     return has_window_row() ? window_epoch_ : engine_.delivered_feed().epoch();
   }
   void drop() noexcept;
+  /// The run is about to be destroyed.
+  void end_monitors() noexcept {
+    if (monitored_) monitored_->end();
+  }
   /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
   void go_to_epoch(std::uint64_t epoch);
@@ -317,6 +322,9 @@ class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
   std::uint32_t shares_ = 0;     // of the block
   std::uint32_t out_ = 0;        // of `shares_`, those delivered and not taken back
   shared<delivery_shell> self_;
+
+ protected:
+  shared<detail::monitored_run> monitored_;  // once a monitor was asked for
 };
 
 }  // namespace penstock::inline v0_1

@@ -177,7 +177,10 @@ class engine_shell {
   void limit(std::uint64_t epochs, bool ends = false);
   /// Waits until a block returned by `next` is on its device.
   void arrive(block& b);
-  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept { consumer_.delivered(samples, bytes); }
+  /// The consumer has had so many batches of an epoch.
+  void stand_at(std::uint64_t epoch, std::uint64_t step) noexcept { consumer_.stand_at(epoch, step); }
+  /// Any thread.
   [[nodiscard]] run_counters counters() const;
   /// Whether one more block fits within `memory(bytes)`.
   [[nodiscard]] bool room_for_another();
@@ -212,6 +215,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  [[nodiscard]] bool waited_for_one(std::uint64_t s) const noexcept;
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -237,7 +241,7 @@ class engine_shell {
   std::uint64_t max_slots_ = 0;    // of a block that was delivered
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  run_counters delivered_counts_;
+  consumer_counts consumer_;
   run_watch watch_;
   storage_counters noted_counters_;  // that observers know
   std::uint64_t started_, last_wait_ns_ = 0;

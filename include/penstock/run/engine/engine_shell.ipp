@@ -40,6 +40,7 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
+  std::atomic<std::uint64_t> finished{0};  // batches of blocks that workers have finished
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -75,8 +76,10 @@ PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grai
                  b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
 }
 PENSTOCK_INLINE void engine_worker::finish(std::uint64_t s) noexcept {
+  block& b = *shell->inner_->block_of(s);
   if (shell->setup_.facts.direct && !shell->abandon_.load(std::memory_order_relaxed))
-    shell->calls_->finish(shell->engine_, *this, *shell->inner_->block_of(s));
+    shell->calls_->finish(shell->engine_, *this, b);
+  shell->inner_->finished.fetch_add(b.batches.size(), std::memory_order_relaxed);
 }
 PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
   const std::uint64_t now = detail::now_ns();
@@ -378,7 +381,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (!wait_for(delivered_)) return nullptr;
   block* const b = inner_->block_of(delivered_++);
   budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
-  delivered_counts_.warnings += b->warnings.load(std::memory_order_relaxed);
+  consumer_.took(b->batches.size(), b->warnings.load(std::memory_order_relaxed));
   inner_->ahead.passed(b->run_row + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   // The first batches of a run take more, and the first chunks are smaller than those to come.
@@ -412,8 +415,11 @@ PENSTOCK_INLINE void engine_shell::note_counters() {
 PENSTOCK_INLINE void engine_shell::drop_opened() {
   abandon_.store(true, std::memory_order_relaxed);
   if (delivered_ != opened_) inner_->ahead.halt();
-  while (delivered_ != opened_ && wait_for(delivered_))
-    inner_->pool.give_back(inner_->block_of(delivered_++));
+  while (delivered_ != opened_ && wait_for(delivered_)) {
+    block* const b = inner_->block_of(delivered_++);
+    consumer_.took(b->batches.size(), 0);
+    inner_->pool.give_back(b);
+  }
   not_sent_ = nullptr;
   abandon_.store(false, std::memory_order_relaxed);
 }
@@ -436,9 +442,11 @@ PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs, bool ends) {
 PENSTOCK_INLINE void engine_shell::arrive(block& b) {
   if (!setup_.facts.copies) return;
   start_copy(b);
-  const std::uint64_t begin = watch_.now();
+  const std::uint64_t begin = detail::now_ns();
   calls_->end_copy(engine_, b);
-  watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, b);
+  const std::uint64_t end = detail::now_ns();
+  consumer_.waited_for_copy(end - begin);
+  watch_.consumer({begin, end, activity::wait_for_copy}, b);
 }
 
 PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
@@ -464,14 +472,11 @@ PENSTOCK_INLINE void engine_shell::send_ahead() {
   }
 }
 
-PENSTOCK_INLINE void engine_shell::delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
-  delivered_counts_.samples += samples;
-  delivered_counts_.bytes += bytes;
-  ++delivered_counts_.batches;
-}
-
 PENSTOCK_INLINE run_counters engine_shell::counters() const {
-  run_counters all = delivered_counts_;
+  run_counters all;
+  consumer_.write_to(all);
+  const std::uint64_t finished = inner_->finished.load(std::memory_order_relaxed), taken = consumer_.taken();
+  all.ready = finished > taken ? finished - taken : 0;
   all.workers = limits_.workers();
   all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
                                            : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
@@ -500,13 +505,17 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
     ring_.serve_here(*inner_->workers[0], s);
     return !stopped();
   }
-  if (ring_.is_ready(s)) return !stopped();
+  if (ring_.is_ready(s)) {
+    consumer_.waited(0, false);
+    return !stopped();
+  }
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.facts.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
+  const bool lets_run = setup_.facts.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick;
+  if (lets_run) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
       std::this_thread::yield();
@@ -515,8 +524,17 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
   inner_->stall.end(last_wait_ns_);
+  consumer_.waited(last_wait_ns_ - begin, !lets_run && waited_for_one(s));
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
+}
+
+/// Whether at least half of the open blocks after block s are ready: it had the slow sample.
+PENSTOCK_INLINE bool engine_shell::waited_for_one(std::uint64_t s) const noexcept {
+  const std::uint64_t after = opened_ - 1 - s;
+  std::uint64_t ready = 0;
+  for (std::uint64_t i = s + 1; i < opened_; ++i) ready += ring_.is_ready(i) ? 1 : 0;
+  return after != 0 && 2 * ready >= after;
 }
 
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {

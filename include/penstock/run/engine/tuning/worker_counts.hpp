@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/duration_counts.hpp>
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
@@ -86,6 +87,44 @@ class alignas(64) worker_counts {
     std::atomic<std::uint64_t> nanoseconds{0}, timed{0};
   };
   detail::fixed_array<published> stages_;
+};
+
+/// What the consumer has been given so far. It alone writes; any thread reads.
+class alignas(64) consumer_counts {
+ public:
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
+    increase(samples_, samples);
+    increase(bytes_, bytes);
+    increase(batches_, 1);
+  }
+  void stand_at(std::uint64_t epoch, std::uint64_t step) noexcept {
+    epoch_.store(epoch, std::memory_order_relaxed);
+    step_.store(step, std::memory_order_relaxed);
+  }
+  /// Has waited `ns` for a block; `for_slow_sample`: while most of those after it were ready.
+  void waited(std::uint64_t ns, bool for_slow_sample) noexcept {
+    waits_.add_alone(ns);
+    if (for_slow_sample) increase(slow_sample_ns_, ns);
+  }
+  void waited_for_copy(std::uint64_t ns) noexcept { increase(copy_ns_, ns); }
+  /// A block of so many batches was taken, with so many warnings.
+  void took(std::uint64_t batches, std::uint64_t warnings) noexcept {
+    increase(taken_, batches);
+    increase(warnings_, warnings);
+  }
+  void write_to(run_counters& all) const;
+  /// Batches of the blocks that were taken.
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+
+ private:
+  using count = std::atomic<std::uint64_t>;
+  static void increase(count& one, std::uint64_t by) noexcept {
+    one.store(one.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  count samples_{0}, bytes_{0}, batches_{0}, epoch_{0}, step_{0}, taken_{0}, warnings_{0};
+  count slow_sample_ns_{0}, copy_ns_{0};
+  duration_recorder waits_;
 };
 
 /// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value

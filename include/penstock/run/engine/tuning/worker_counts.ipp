@@ -35,6 +35,19 @@ PENSTOCK_INLINE void worker_counts::publish(std::span<const stage_cost> costs) n
   }
 }
 
+PENSTOCK_INLINE void consumer_counts::write_to(run_counters& all) const {
+  const auto read = [](const count& one) { return one.load(std::memory_order_relaxed); };
+  all.samples = read(samples_);
+  all.bytes = read(bytes_);
+  all.batches = read(batches_);
+  all.epoch = read(epoch_);
+  all.step = read(step_);
+  all.warnings = read(warnings_);
+  all.stall_on_slow_sample = static_cast<double>(read(slow_sample_ns_)) * 1e-9;
+  all.waiting_for_copy = static_cast<double>(read(copy_ns_)) * 1e-9;
+  all.block_waits = waits_.read();
+}
+
 PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
                                        const std::vector<std::string>& stages) {
   const auto seconds = [](const std::atomic<std::uint64_t>& ns) {
