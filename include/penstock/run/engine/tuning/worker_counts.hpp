@@ -140,7 +140,7 @@ class shown_counters {
 
  private:
   std::mutex lock_;
-  double stall_ = 0, other_stall_ = 0, room_ = 0;
+  double stall_ = 0, slow_sample_ = 0, other_stall_ = 0, room_ = 0;
   std::vector<double> stages_;
 };
 

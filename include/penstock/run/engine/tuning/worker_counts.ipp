@@ -62,7 +62,8 @@ PENSTOCK_INLINE void shown_counters::hold(run_counters& all) {
   all.waiting_for_room = raise(room_, all.waiting_for_room);
   // A wait that lasts has no reason yet; what it has shown without one stays so.
   all.stall_seconds = raise(stall_, all.stall_seconds);
-  all.stall_on_slow_sample = stall_ - raise(other_stall_, std::max(0.0, stall_ - all.stall_on_slow_sample));
+  raise(slow_sample_, all.stall_on_slow_sample);
+  all.stall_on_slow_sample = stall_ - raise(other_stall_, std::max(0.0, stall_ - slow_sample_));
 }
 
 PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
