@@ -229,13 +229,13 @@ TEST_CASE("observe/metrics: no counter goes back, however a run goes") {
     return last;
   };
   const auto epochs = [](auto& run, const std::atomic<int>& pages) {
-    for (int i = 0; i < 3 || pages < 200; ++i)
+    for (int i = 0; i < 2 || pages < 80; ++i)
       for (auto&& b : run.epoch(static_cast<std::uint64_t>(i))) static_cast<void>(b);
   };
   const auto samples =
       ps::generated(4000, uneven) | ps::map([](std::uint64_t x) { return uneven(x % 1000); });
   watched(samples | ps::batch(4) | ps::prefetch(8) | ps::workers(2), [&](auto& run, auto& pages) {
-    for (int i = 0; i < 6 || pages < 200; ++i) {
+    for (int i = 0; i < 4 || pages < 80; ++i) {
       run.adjust({.workers = 1 + i % 2, .depth = 2 + i % 6});
       for (auto&& b : run.epoch(static_cast<std::uint64_t>(i))) static_cast<void>(b);
     }

@@ -102,7 +102,6 @@ TEST_CASE("observe/metrics_file: what cannot be written is an error, and leaves 
   std::filesystem::create_directory(folder.path() / "b.prom");
   CHECK_THAT(refusal_of((folder.path() / "b.prom").string()), penstock_test::contains("directory"));
   CHECK(files_in(folder.path()) == 1);
-  CHECK_THAT(refusal_of("/dev/full.jsonl"), penstock_test::contains(".jsonl"));
   std::filesystem::create_symlink("/dev/full", folder.path() / "full.jsonl");
   CHECK_THAT(refusal_of((folder.path() / "full.jsonl").string()), penstock_test::contains("No space left"));
 }
