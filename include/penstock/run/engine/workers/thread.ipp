@@ -7,7 +7,17 @@
 
 #include <sys/mman.h>
 
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
 namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void joined_thread::take_name() noexcept {
+#if defined(__linux__)
+  ::prctl(PR_SET_NAME, "penstock");
+#endif
+}
 
 PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
 #ifdef MADV_WIPEONFORK
