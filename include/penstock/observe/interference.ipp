@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -251,7 +252,7 @@ PENSTOCK_INLINE std::vector<finding> findings(const interference& before, const 
   };
   const auto number = [](double value) {
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.3g", value);
+    std::snprintf(digits, sizeof digits, "%.4g", std::round(value * 100) / 100);
     return std::string(digits);
   };
   const auto add = [&](std::string_view what, double share, const std::string& file, std::string_view head,
