@@ -30926,15 +30926,11 @@ class home_process {
 
 // ---- penstock/run/engine/workers/thread.ipp
 
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void joined_thread::take_name() noexcept {
 #if defined(__linux__)
-  ::prctl(PR_SET_NAME, "penstock");
+  ::pthread_setname_np(::pthread_self(), "penstock");
 #endif
 }
 
@@ -47404,7 +47400,7 @@ PENSTOCK_INLINE std::vector<finding> findings(const interference& before, const 
   };
   const auto number = [](double value) {
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.3g", value);
+    std::snprintf(digits, sizeof digits, "%.4g", std::round(value * 100) / 100);
     return std::string(digits);
   };
   const auto add = [&](std::string_view what, double share, const std::string& file, std::string_view head,

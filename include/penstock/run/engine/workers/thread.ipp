@@ -7,15 +7,11 @@
 
 #include <sys/mman.h>
 
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void joined_thread::take_name() noexcept {
 #if defined(__linux__)
-  ::prctl(PR_SET_NAME, "penstock");
+  ::pthread_setname_np(::pthread_self(), "penstock");
 #endif
 }
 
