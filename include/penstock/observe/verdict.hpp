@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/observe/counters.hpp>
+#include <penstock/observe/interference.hpp>
 
 #include <initializer_list>
 #include <string_view>
@@ -49,20 +50,24 @@ std::string in_seconds(double seconds);
 /// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
 /// are the workers busy, and with which stage; if they are idle, do they wait for input or for room.
 ///
-/// `before`: earlier counters of the same run; only the work since then is judged. Without workers, the
-/// consumer evaluates itself, and all of that work counts as waiting. Cost: nothing to the run. Throws only
-/// `std::bad_alloc`.
+/// `before`: earlier counters of the same run; only the work since then is judged. `outside`: what
+/// `findings` has for that time; if the loop waits, the advice begins with the first of them and names its
+/// file. Without workers, the consumer evaluates itself, and all of that work counts as waiting. Cost:
+/// nothing to the run. Throws only `std::bad_alloc`.
 ///
 ///     const auto why = judge(run.counters());
 ///     if (why.limit == bottleneck::io) std::cerr << why.advice;
-[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {});
+[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {},
+                            const std::vector<finding>& outside = {});
 
 /// The third step: run the same plan over a source that costs nothing (`synthetic`, `generated`) and pass
 /// its counters too. If that is hardly faster, reading is not the bottleneck.
 [[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
 
-/// The counters of a run in words: rates, the time of each stage, and the verdict.
-[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {});
+/// The counters of a run in words: rates, the time of each stage, all that was found `outside`, and the
+/// verdict.
+[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {},
+                                 const std::vector<finding>& outside = {});
 
 }  // namespace penstock::inline v0_1
 

@@ -48,10 +48,8 @@ PENSTOCK_INLINE std::string in_seconds(double seconds) {
   return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
 }
 
-}  // namespace detail
-
-PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
-  const run_counters c = since(counters, before);
+/// Judges by the counters alone.
+PENSTOCK_INLINE verdict judge_counters(const run_counters& c) {
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";
@@ -109,6 +107,16 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   return v;
 }
 
+}  // namespace detail
+
+PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before,
+                              const std::vector<finding>& outside) {
+  verdict v = detail::judge_counters(since(counters, before));
+  if (!outside.empty() && v.limit != bottleneck::unknown && v.limit != bottleneck::consumer)
+    v.advice = detail::text({outside.front().sentence, " (", outside.front().file, "); ", v.advice});
+  return v;
+}
+
 PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counters& without_reading) {
   verdict v = judge(real);
   const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
@@ -126,7 +134,8 @@ PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counte
   return v;
 }
 
-PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before) {
+PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before,
+                                   const std::vector<finding>& outside) {
   const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
@@ -181,6 +190,8 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   detail::in_seconds(each).c_str());
     text += line;
   }
+  for (const finding& one : outside)
+    detail::append(text, {one.what, ": ", one.sentence, " (", one.file, ")\n"});
   text += "stall " + detail::percent(v.stall) +
           (c.workers == 0 ? ": the consumer makes its batches itself"
                           : ": the consumer waited, workers busy " + detail::percent(v.busy)) +
