@@ -91,11 +91,11 @@ template <class Run>
 [[nodiscard]] metrics_server serve_metrics(const Run& run, const metrics_server_options& options = {}) {
   const auto runs = std::make_shared<detail::watched_runs>();
   runs->add(run.monitor(), options.labels);
-  return {runs,
-          {options.port, options.address, options.token, options.deadline},
-          [runs](const detail::http_request& asked, const std::function<void(detail::http_answer)>& answer) {
-            answer(detail::metrics_answer(asked, [&] { return runs->page(); }));
-          }};
+  return {
+      runs,
+      {options.port, options.address, options.token, options.deadline},
+      [runs](const detail::http_request& asked, const detail::http_server::reply& answer,
+             ::asio::io_context&) { answer(detail::metrics_answer(asked, [&] { return runs->page(); })); }};
 }
 
 }  // namespace penstock::inline v0_1

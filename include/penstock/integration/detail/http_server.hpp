@@ -59,7 +59,9 @@ struct http_server_options {
 /// A connection of `http_server`. All of it happens in the server's thread.
 class http_connection : public std::enable_shared_from_this<http_connection> {
  public:
-  using handler = std::function<void(const http_request&, std::function<void(http_answer)>)>;
+  /// Gets the server's context, too: for work that waits for something.
+  using handler =
+      std::function<void(const http_request&, std::function<void(http_answer)>, ::asio::io_context&)>;
   /// What the connections of a server have in common.
   struct rules {
     http_server_options options;
@@ -143,7 +145,8 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
       if (it && it->unanswered_ && it->requests_ == number) it->send(std::move(one));
     };
     try {
-      common_.handle(head.request, answer);
+      common_.handle(head.request, answer,
+                     static_cast<::asio::io_context&>(socket_.get_executor().context()));
     } catch (const std::exception& e) {
       answer({.status = 500, .body = std::string(e.what()) + "\n"});
     }
@@ -221,10 +224,9 @@ class http_server {
     requires std::is_invocable_r_v<http_answer, Handler&, const http_request&>
   http_server(const http_server_options& options, Handler handle)
       : http_server(options,
-                    http_connection::handler(
-                        [handle = std::move(handle)](const http_request& asked, const reply& answer) mutable {
-                          answer(handle(asked));
-                        })) {}
+                    http_connection::handler([handle = std::move(handle)](
+                                                 const http_request& asked, const reply& answer,
+                                                 ::asio::io_context&) mutable { answer(handle(asked)); })) {}
   http_server(const http_server_options& options, http_connection::handler handle)
       : all_(std::make_unique<parts>(options, std::move(handle))) {}
   http_server(http_server&&) noexcept = default;
