@@ -48,11 +48,12 @@ struct http_server_options {
   std::size_t connections = 64;
 };
 
+inline constexpr int token_digits = 32;
 /// 128 random bits, as hexadecimal digits: a token.
 [[nodiscard]] inline std::string random_token() {
   std::random_device entropy;
   std::string made;
-  for (int i = 0; i < 32; ++i) made.push_back("0123456789abcdef"[entropy() % 16]);
+  for (int i = 0; i < token_digits; ++i) made.push_back("0123456789abcdef"[entropy() % 16]);
   return made;
 }
 

@@ -17,6 +17,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <vector>
@@ -59,6 +60,15 @@ namespace penstock::inline v0_1::detail {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0) throw error(errc::io, "the name of this machine is unknown");
   return name;
+}
+
+/// What processes have alike that reach one another by loopback: the machine, and its network namespace.
+[[nodiscard]] inline std::string network_name() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  char space[64] = {};
+  const auto length = ::readlink("/proc/self/ns/net", space, sizeof space);
+  return boot + (length > 0 ? std::string(space, static_cast<std::size_t>(length)) : host_name());
 }
 
 /// Where the ranks from 1 serve, by what each says: "<name or address> <port>".
@@ -136,6 +146,18 @@ class http_fetch : public std::enable_shared_from_this<http_fetch> {
   std::string request_, got_;
 };
 
+/// The handler of the server of another rank, for rank 0: what `look` says, and the page.
+inline http_connection::handler look_handler(std::shared_ptr<watched_runs> runs) {
+  return [runs = std::move(runs)](const http_request& asked, const http_server::reply& answer,
+                                  ::asio::io_context&) {
+    if (asked.path != "/look")
+      return answer({.status = 404, .body = "the metrics are on the page of rank 0\n"});
+    const watched_runs::glance seen = runs->look();
+    answer({.body = text({number_text(seen.stall), " ", number_text(seen.seconds), " ", seen.why, "\n",
+                          runs->page()})});
+  };
+}
+
 /// The runs of all ranks, as the server of rank 0 shows them: fetches the pages of the others when it is
 /// asked and what it has is old, from all at once, and does without those that do not answer in time. It is
 /// used in the server's thread only.
@@ -161,12 +183,6 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
     if (looked_ && std::chrono::steady_clock::now() - *looked_ < how_.fresh) return reply();
     waiting_.push_back(reply);
     begin(io);
-  }
-  /// Answers as the server of another rank, for rank 0: what `look` says, and the page.
-  static http_answer answer_look(watched_runs& own) {
-    const watched_runs::glance seen = own.look();
-    return {.body = text(
-                {number_text(seen.stall), " ", number_text(seen.seconds), " ", seen.why, "\n", own.page()})};
   }
 
  private:
