@@ -4870,6 +4870,7 @@ class duration_recorder {
   }
   /// For a thread that is the only one that adds: no locked instruction.
   void add_alone(std::uint64_t ns) noexcept {
+    if (ns == 0) return increase(counts_[0], 1);
     increase(counts_[duration_counts::bucket_of(ns)], 1);
     increase(sum_ns_, ns);
   }
@@ -18768,6 +18769,23 @@ struct storage_counters {
   friend bool operator==(const storage_counters&, const storage_counters&) = default;
 };
 
+/// The requests to a store that have ended; `storage_counters::requests` has those in flight, too.
+struct store_requests {
+  std::uint64_t answered = 0;   ///< with what was asked for
+  std::uint64_t failed = 0;     ///< with an error, such as an answer that asks for fewer requests, or none
+  std::uint64_t cancelled = 0;  ///< given up: at the end of a run, or as another one was faster
+  duration_counts durations{};  ///< from when each was sent to its end
+
+  store_requests& operator+=(const store_requests& other) noexcept {
+    answered += other.answered;
+    failed += other.failed;
+    cancelled += other.cancelled;
+    durations += other.durations;
+    return *this;
+  }
+  friend bool operator==(const store_requests&, const store_requests&) = default;
+};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/session_report.hpp
@@ -18802,6 +18820,7 @@ struct open_read {
 /// What a session, or a reader, shows of itself: everything that is only looked at.
 struct session_report {
   storage_counters counters = {};
+  store_requests requests = {};   ///< those that have ended, if it counts them
   bool counted = false;           ///< whether it counts the reads that go to its store
   std::size_t max_in_flight = 0;  ///< the limit for reads now, what is beyond waits in it; 0: none
   /// the read that was requested first and has not ended, if it knows
@@ -18811,6 +18830,7 @@ struct session_report {
   /// Adds what another one, which is read beside it, says of its reads.
   session_report& operator+=(const session_report& other) {
     counters += other.counters;
+    requests += other.requests;
     counted = counted || other.counted;
     oldest = older_of(oldest, other.oldest);
     return *this;
@@ -18822,6 +18842,7 @@ struct session_report {
     storage_counters& silent = inside.counted ? counters : more;
     silent.requests = silent.bytes = silent.slow_downs = 0;
     counters += more;
+    if (inside.counted) requests = inside.requests;
     limit(inside.max_in_flight);
     oldest = older_of(oldest, inside.oldest);
   }
@@ -28454,8 +28475,8 @@ struct run_counters {
   /// consumer waited for a slow sample
   double stall_on_slow_sample = 0;
   double waiting_for_copy = 0;  ///< seconds the consumer waited for copies to the device, beside the stall
-  /// How long the consumer waited for each block that it took: a batch, several small ones, or a chunk of
-  /// samples. Batches and rows that were in such a block took no time.
+  /// How long the consumer waited for each batch or row that was delivered; without workers, how long it
+  /// took to make. Those that came with others in one block took no time.
   duration_counts block_waits{};
   std::uint64_t epoch = 0;  ///< of what was delivered last
   /// batches of that epoch delivered so far; without batches, rows before the latest chunk
@@ -28477,7 +28498,8 @@ struct run_counters {
   /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
   /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
   storage_counters storage{};
-  kept_counters kept{};  ///< by `keep_in_memory`
+  store_requests storage_requests{};  ///< those of them that have ended
+  kept_counters kept{};               ///< by `keep_in_memory`
   /// memory of batches and chunks, including free ones, of what is fetched ahead, `storage.held` and
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;
@@ -28515,9 +28537,14 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
        {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds, &c::stall_on_slow_sample,
         &c::waiting_for_copy, &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
     lessen(now.*one, before.*one);
-  for (std::size_t i = 0; i < duration_counts::buckets; ++i)
-    lessen(now.block_waits.counts[i], before.block_waits.counts[i]);
-  lessen(now.block_waits.sum_ns, before.block_waits.sum_ns);
+  const auto lessen_all = [&](duration_counts& from_this, const duration_counts& that) {
+    for (std::size_t i = 0; i < duration_counts::buckets; ++i) lessen(from_this.counts[i], that.counts[i]);
+    lessen(from_this.sum_ns, that.sum_ns);
+  };
+  lessen_all(now.block_waits, before.block_waits);
+  lessen_all(now.storage_requests.durations, before.storage_requests.durations);
+  for (const auto one : {&store_requests::answered, &store_requests::failed, &store_requests::cancelled})
+    lessen(now.storage_requests.*one, before.storage_requests.*one);
   for (const auto one : storage_counters::all)
     if (one != &storage_counters::held) lessen(now.storage.*one, before.storage.*one);
   lessen(now.kept.hits, before.kept.hits);
@@ -30348,6 +30375,7 @@ class alignas(64) worker_counts {
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
   std::atomic<std::uint64_t> room_in_stall_ns{0};  // part of room_ns during which the consumer waited
+  std::atomic<std::uint64_t> room_since{0};        // when the current wait for room began, or 0
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
@@ -30388,7 +30416,7 @@ class alignas(64) consumer_counts {
   void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
     increase(samples_, samples);
     increase(bytes_, bytes);
-    increase(batches_, 1);
+    waits_.add_alone(std::exchange(waited_ns_, 0));
   }
   void stand_at(std::uint64_t epoch, std::uint64_t step) noexcept {
     epoch_.store(epoch, std::memory_order_relaxed);
@@ -30396,7 +30424,7 @@ class alignas(64) consumer_counts {
   }
   /// Has waited `ns` for a block; `for_slow_sample`: while most of those after it were ready.
   void waited(std::uint64_t ns, bool for_slow_sample) noexcept {
-    waits_.add_alone(ns);
+    waited_ns_ += ns;
     if (for_slow_sample) increase(slow_sample_ns_, ns);
   }
   void waited_for_copy(std::uint64_t ns) noexcept { increase(copy_ns_, ns); }
@@ -30415,9 +30443,23 @@ class alignas(64) consumer_counts {
     one.store(one.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
 
-  count samples_{0}, bytes_{0}, batches_{0}, epoch_{0}, step_{0}, taken_{0}, warnings_{0};
+  count samples_{0}, bytes_{0}, epoch_{0}, step_{0}, taken_{0}, warnings_{0};
   count slow_sample_ns_{0}, copy_ns_{0};
-  duration_recorder waits_;
+  std::uint64_t waited_ns_ = 0;  // since the last delivery
+  duration_recorder waits_;      // one for each delivery
+};
+
+/// What a run's counters showed last. Estimates may fall, and so may what is judged only at its end; whoever
+/// collects counters would take that for a run that began again.
+class shown_counters {
+ public:
+  /// Keeps times from falling below those shown before. Any thread.
+  void hold(run_counters& all);
+
+ private:
+  std::mutex lock_;
+  double stall_ = 0, slow_sample_ = 0, other_stall_ = 0, room_ = 0;
+  std::vector<double> stages_;
 };
 
 /// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value
@@ -30465,13 +30507,29 @@ PENSTOCK_INLINE void consumer_counts::write_to(run_counters& all) const {
   const auto read = [](const count& one) { return one.load(std::memory_order_relaxed); };
   all.samples = read(samples_);
   all.bytes = read(bytes_);
-  all.batches = read(batches_);
   all.epoch = read(epoch_);
   all.step = read(step_);
   all.warnings = read(warnings_);
   all.stall_on_slow_sample = static_cast<double>(read(slow_sample_ns_)) * 1e-9;
   all.waiting_for_copy = static_cast<double>(read(copy_ns_)) * 1e-9;
   all.block_waits = waits_.read();
+  all.batches = all.block_waits.count();
+}
+
+PENSTOCK_INLINE void shown_counters::hold(run_counters& all) {
+  // Multiples of 2^-30 s, so that differences are exact.
+  const auto raise = [](double& shown, double now) {
+    return shown = std::max(shown, std::floor(now * 0x1p30) * 0x1p-30);
+  };
+  const std::lock_guard guard(lock_);
+  stages_.resize(all.stages.size());
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    all.stages[i].busy_seconds = raise(stages_[i], all.stages[i].busy_seconds);
+  all.waiting_for_room = raise(room_, all.waiting_for_room);
+  // A wait that lasts has no reason yet; what it has shown without one stays so.
+  all.stall_seconds = raise(stall_, all.stall_seconds);
+  raise(slow_sample_, all.stall_on_slow_sample);
+  all.stall_on_slow_sample = stall_ - raise(other_stall_, std::max(0.0, stall_ - slow_sample_));
 }
 
 PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
@@ -30479,14 +30537,18 @@ PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker
   const auto seconds = [](const std::atomic<std::uint64_t>& ns) {
     return static_cast<double>(ns.load(std::memory_order_relaxed)) * 1e-9;
   };
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0, unended = 0;  // unended: waits for room
+  const std::uint64_t now = detail::now_ns();
   for (const worker_counts& w : workers) {
+    const std::uint64_t since = w.room_since.load(std::memory_order_relaxed);
+    if (since != 0 && since < now) unended += now - since;
     samples += w.samples.load(std::memory_order_relaxed);
     all.worker_busy_seconds += seconds(w.busy_ns);
     all.waiting_for_room += seconds(w.room_ns);
     all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
     all.waiting_for_input += seconds(w.input_ns);
   }
+  all.waiting_for_room += static_cast<double>(unended) * 1e-9;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     stage_cost sum;
     for (const worker_counts& w : workers) {
@@ -33021,6 +33083,7 @@ struct engine_shell::machinery {
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
   read_ahead ahead;
   watchdog_thread watchdog;
+  mutable shown_counters shown;
   std::stop_token token;
   std::optional<std::stop_callback<stopper>> on_stop;
 };
@@ -33060,8 +33123,10 @@ PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
   const std::uint64_t now = detail::now_ns();
   if (begins) {
     room = {now, shell->inner_->stall.at(now)};
+    counts->room_since.store(now, std::memory_order_relaxed);
     return;
   }
+  counts->room_since.store(0, std::memory_order_relaxed);
   counts->add_room(room, now, shell->inner_->stall);
   shell->watch_.worker(number, {room.since, now, activity::wait_for_room});
 }
@@ -33461,6 +33526,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.stall_seconds = static_cast<double>(inner_->stall.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
   add_worker_counts(all, inner_->counts, setup_.stages);
+  if (home_.here()) inner_->shown.hold(all);
   return all;
 }
 
@@ -33477,13 +33543,13 @@ PENSTOCK_INLINE bool engine_shell::room_for_another() {
 
 PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   if (*setup_.options.workers == 0) {
+    const auto& busy_ns = inner_->counts[0].busy_ns;
+    const std::uint64_t before = busy_ns.load(std::memory_order_relaxed);
     ring_.serve_here(*inner_->workers[0], s);
+    consumer_.waited(busy_ns.load(std::memory_order_relaxed) - before, false);
     return !stopped();
   }
-  if (ring_.is_ready(s)) {
-    consumer_.waited(0, false);
-    return !stopped();
-  }
+  if (ring_.is_ready(s)) return !stopped();
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
@@ -36300,7 +36366,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     all.source_computes = reader_traits_of<reader_type>.calls_functions;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
-      all.storage = report_of(reader).counters;
+      const session_report seen = report_of(reader);
+      all.storage = seen.counters;
+      all.storage_requests = seen.requests;
       all.kept += kept_of(reader);
     });
     all.bytes_held += all.storage.held + all.kept.bytes;
@@ -47168,7 +47236,6 @@ using metric_points = std::vector<metric_point>;
 inline std::uint64_t in_ns(double seconds) noexcept {
   return seconds > 0 ? static_cast<std::uint64_t>(std::llround(seconds * 1e9)) : 0;
 }
-inline std::uint64_t at_most(std::uint64_t part, std::uint64_t all) noexcept { return std::min(part, all); }
 
 /// A second stage of one name becomes "name#2".
 template <class Read>
@@ -47229,10 +47296,9 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
       {"penstock_consumer_stall_seconds_total", "Time that the loop waited for data, by the reason.", counter,
        true, "reason",
        [](const c& of, metric_points& into) {
-         const std::uint64_t all_ns = in_ns(of.stall_seconds);
-         const std::uint64_t slow = at_most(in_ns(of.stall_on_slow_sample), all_ns);
-         into.push_back({"throughput", all_ns - slow});
-         into.push_back({"slow_sample", slow});
+         // of doubles, whose difference is exact, so that neither goes back by a nanosecond
+         into.push_back({"throughput", in_ns(of.stall_seconds - of.stall_on_slow_sample)});
+         into.push_back({"slow_sample", in_ns(of.stall_on_slow_sample)});
          into.push_back({"evaluation", of.workers == 0 ? in_ns(of.worker_busy_seconds) : 0});
          into.push_back({"copy", in_ns(of.waiting_for_copy)});
        }},
@@ -47281,10 +47347,30 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
          into.push_back({"replaced", of.replaced});
          into.push_back({"damaged", of.warnings});
        }},
-      {"penstock_storage_requests_total", "Requests sent to the store, by their outcome.", counter, false,
-       "outcome",
+      {"penstock_storage_requests_total", "Requests to the store that have ended, by their outcome.", counter,
+       false, "outcome",
        [](const c& of, metric_points& into) {
-         into.push_back({"ok", of.storage.requests});
+         into.push_back({"ok", of.storage_requests.answered});
+         into.push_back({"failed", of.storage_requests.failed});
+         into.push_back({"cancelled", of.storage_requests.cancelled});
+       }},
+      {"penstock_storage_request_duration_seconds",
+       "How long each of these requests took.",
+       histogram,
+       true,
+       {},
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, 0, &of.storage_requests.durations});
+       }},
+      {"penstock_storage_events_total", "What became of requests that failed or were late.", counter, false,
+       "event",
+       [](const c& of, metric_points& into) {
+         into.push_back({"retry", of.storage.retries});
+         into.push_back({"give_up", of.storage.given_up});
+         into.push_back({"slow_down", of.storage.slow_downs});
+         into.push_back({"throttle", of.storage.throttled});
+         into.push_back({"hedge", of.storage.hedges});
+         into.push_back({"hedge_won", of.storage.hedges_won});
        }},
       {"penstock_storage_read_bytes_total",
        "Bytes received from the store.",
@@ -47292,15 +47378,41 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
        false,
        {},
        read_storage<&s::bytes>},
-      {"penstock_cache_hits_total", "Reads, or samples, that a cache had.", counter, false, "tier",
+      {"penstock_cache_hits_total",
+       "Samples that keep_in_memory had, and blocks that a cache of the storage had.", counter, false, "tier",
        [](const c& of, metric_points& into) {
          into.push_back({"memory", of.kept.hits});
          into.push_back({"storage", of.storage.hits});
        }},
-      {"penstock_cache_misses_total", "Reads, or samples, that a cache did not have.", counter, false, "tier",
+      {"penstock_cache_misses_total",
+       "Samples that keep_in_memory did not have, and blocks or reads that a cache of the storage did not.",
+       counter, false, "tier",
        [](const c& of, metric_points& into) {
          into.push_back({"memory", of.kept.samples + of.kept.uncached});
          into.push_back({"storage", of.storage.fetched + of.storage.uncached});
+       }},
+      {"penstock_cache_events_total", "What else happened to blocks in a cache of the storage.", counter,
+       false, "event",
+       [](const c& of, metric_points& into) {
+         into.push_back({"evict", of.storage.evicted});
+         into.push_back({"damaged", of.storage.corrupt});
+         into.push_back({"refetch", of.storage.refetched});
+       }},
+      {"penstock_kept_samples",
+       "Samples that keep_in_memory has.",
+       gauge,
+       false,
+       {},
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, of.kept.samples});
+       }},
+      {"penstock_kept_bytes",
+       "Memory of the samples that keep_in_memory has.",
+       gauge,
+       false,
+       {},
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, of.kept.bytes});
        }},
   };
   return all;
@@ -47443,6 +47555,246 @@ PENSTOCK_INLINE std::string metrics_text(const run_counters& counters, const met
                                          metrics_format format) {
   const labelled_counters one{counters, labels};
   return metrics_text({&one, 1}, format);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/metrics_file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The counters of a run as a line of JSON, with its end: the time in seconds since 1970, the labels, and all
+/// metrics of `metrics_text` under their names. A metric with a label of its own is an object, and a
+/// histogram is one of `count`, `sum` and `buckets`, an array of how many there were in each.
+///
+///     std::cout << metrics_lines(run.counters(), {{"run", "train"}});
+[[nodiscard]] std::string metrics_lines(const run_counters& counters, const metric_labels& labels = {});
+/// A line for each of several runs, all of one time.
+[[nodiscard]] std::string metrics_lines(std::span<const labelled_counters> runs);
+
+/// Writes the counters of runs to a file. One that is called `*.prom` becomes a page for the textfile
+/// collector of Prometheus' node_exporter: it is replaced as a whole, and everybody may read it. To one called
+/// `*.jsonl`, lines of JSON are appended.
+///
+/// Errors: errc::argument for another name, and as `metrics_text`; errc::io if the file cannot be written,
+/// which leaves it as it was.
+///
+///     write_metrics("penstock.prom", run.counters(), {{"run", "train"}});
+void write_metrics(const std::string& path, const run_counters& counters, const metric_labels& labels = {});
+void write_metrics(const std::string& path, std::span<const labelled_counters> runs);
+
+struct metrics_writer_options {
+  std::chrono::milliseconds every{15'000};
+  metric_labels labels = {};
+  /// Is told of the first write that fails, in one line; null: nobody is.
+  std::FILE* complaints = stderr;
+};
+
+/// Writes the counters of a run to a file every 15 seconds, as `write_metrics` does, from a thread of its
+/// own, and once more when it is destroyed or finds that the run was.
+///
+/// Errors: errc::argument for a name, a label or a time that cannot be. A write that fails stops nothing:
+/// it is counted, and the next one is tried. Destruction waits for a write in progress.
+///
+///     const metrics_writer lines(run.monitor(), "run.jsonl", {.every = std::chrono::seconds(5)});
+class metrics_writer {
+ public:
+  metrics_writer(run_monitor of, std::string path, metrics_writer_options options = {});
+  metrics_writer(const metrics_writer&) = delete;
+  metrics_writer& operator=(const metrics_writer&) = delete;
+  ~metrics_writer();
+
+  /// Writes that succeeded, and that failed.
+  [[nodiscard]] std::uint64_t written() const noexcept { return written_.load(); }
+  [[nodiscard]] std::uint64_t failures() const noexcept { return failures_.load(); }
+
+ private:
+  void work() noexcept;
+  void write() noexcept;
+
+  run_monitor of_;
+  std::string path_;
+  metrics_writer_options options_;
+  std::atomic<std::uint64_t> written_{0}, failures_{0};
+  std::mutex lock_;
+  std::condition_variable ends_now_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/detail/whole_file.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
+/// `number` tells the temporary file from others of this process, `mode`, unless 0, who may read the file.
+inline void write_whole_file(const std::string& path, std::string_view bytes, std::string_view called,
+                             std::uint64_t number, ::mode_t mode = 0) {
+  const std::string temporary = text({path, ".tmp-", ::getpid(), '-', number});
+  const auto fail = [&](std::string_view what) {
+    const int code = errno;
+    std::remove(temporary.c_str());
+    throw error(errc::io, {"cannot ", what, " the ", called, " (", std::strerror(code), ")"}).in_file(path);
+  };
+  std::FILE* const out = std::fopen(temporary.c_str(), "wbx");
+  if (out == nullptr) fail("create");
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), out) == bytes.size() &&
+                       std::fflush(out) == 0 && ::fsync(::fileno(out)) == 0 &&
+                       (mode == 0 || ::fchmod(::fileno(out), mode) == 0);
+  if (std::fclose(out) != 0 || !written) fail("write");
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/observe/metrics_file.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+inline void append_json_point(std::string& line, const metric_family& family, const metric_point& one) {
+  const auto add = [&](std::uint64_t value) {
+    family.seconds ? append_seconds(line, value) : append(line, {value});
+  };
+  if (one.durations == nullptr) return add(one.value);
+  append(line, {"{\"count\":", one.durations->count(), ",\"sum\":"});
+  add(one.durations->sum_ns);
+  line += ",\"buckets\":";
+  char before = '[';
+  for (const std::uint64_t count : one.durations->counts) append(line, {std::exchange(before, ','), count});
+  line += "]}";
+}
+
+/// The counters of a run at a time in milliseconds since 1970.
+inline void append_json_line(std::string& line, std::uint64_t ms, const labelled_counters& run) {
+  check_labels(run.labels);
+  line += "{\"time\":";
+  append_seconds(line, ms * 1'000'000);
+  line += ",\"labels\":{";
+  const char* between = "";
+  for (const metric_label& one : run.labels)
+    append(line, {std::exchange(between, ","), json_quoted(one.name), ":", json_quoted(one.value)});
+  line += '}';
+  std::vector<metric_point> points;
+  for (const metric_family& family : metric_families()) {
+    points.clear();
+    family.read(run.counters, points);
+    append(line, {",\"", family.name, "\":"});
+    if (family.label.empty()) {
+      append_json_point(line, family, points.front());
+      continue;
+    }
+    char before = '{';
+    for (const metric_point& one : points) {
+      append(line, {std::exchange(before, ','), json_quoted(one.label), ":"});
+      append_json_point(line, family, one);
+    }
+    line += points.empty() ? "{}" : "}";
+  }
+  line += "}\n";
+}
+
+inline bool is_metrics_page(const std::string& path) {
+  if (path.ends_with(".prom")) return true;
+  if (path.ends_with(".jsonl")) return false;
+  throw error(errc::argument,
+              "metrics are written to a file called *.prom, as node_exporter wants it, or to one called "
+              "*.jsonl, as lines of JSON")
+      .in_file(path);
+}
+
+/// A part of the text is not left behind.
+inline void append_whole(const std::string& path, std::string_view bytes) {
+  const auto fail = [&](int code) {
+    throw error(errc::io, {"cannot append to the file of metrics (", std::strerror(code), ")"}).in_file(path);
+  };
+  const int out = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (out < 0) fail(errno);
+  struct stat before {};
+  ::ssize_t written = -1;
+  if (::fstat(out, &before) == 0) do
+      written = ::write(out, bytes.data(), bytes.size());
+    while (written < 0 && errno == EINTR);
+  int code = written < 0 ? errno : ENOSPC;
+  const bool whole = written == static_cast<::ssize_t>(bytes.size());
+  if (written > 0 && !whole && ::ftruncate(out, before.st_size) != 0) code = errno;
+  if (::close(out) != 0 && whole) fail(errno);
+  if (!whole) fail(code);
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::string metrics_lines(std::span<const labelled_counters> runs) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  std::string lines;
+  for (const labelled_counters& one : runs)
+    detail::append_json_line(lines, static_cast<std::uint64_t>(ms), one);
+  return lines;
+}
+
+PENSTOCK_INLINE std::string metrics_lines(const run_counters& counters, const metric_labels& labels) {
+  const labelled_counters one{counters, labels};
+  return metrics_lines({&one, 1});
+}
+
+PENSTOCK_INLINE void write_metrics(const std::string& path, std::span<const labelled_counters> runs) {
+  if (!detail::is_metrics_page(path)) return detail::append_whole(path, metrics_lines(runs));
+  constexpr ::mode_t all_may_read = 0644;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const auto number = static_cast<std::uint64_t>(now) ^ reinterpret_cast<std::uintptr_t>(&now);
+  detail::write_whole_file(path, metrics_text(runs), "page of metrics", number, all_may_read);
+}
+
+PENSTOCK_INLINE void write_metrics(const std::string& path, const run_counters& counters,
+                                   const metric_labels& labels) {
+  const labelled_counters one{counters, labels};
+  write_metrics(path, {&one, 1});
+}
+
+PENSTOCK_INLINE metrics_writer::metrics_writer(run_monitor of, std::string path,
+                                               metrics_writer_options options)
+    : of_(std::move(of)), path_(std::move(path)), options_(std::move(options)) {
+  static_cast<void>(detail::is_metrics_page(path_));
+  detail::check_labels(options_.labels);
+  constexpr std::chrono::hours longest(24);
+  if (options_.every.count() <= 0 || options_.every > longest)
+    throw error(errc::argument,
+                {"metrics are written every 1 ms to every day, not every ", options_.every.count(), " ms"});
+  thread_ = std::thread([this]() noexcept { work(); });
+}
+
+PENSTOCK_INLINE metrics_writer::~metrics_writer() {
+  {
+    const std::lock_guard guard(lock_);
+    ends_ = true;
+  }
+  ends_now_.notify_one();
+  thread_.join();
+}
+
+PENSTOCK_INLINE void metrics_writer::work() noexcept {
+  for (bool last = false; !last;) {
+    {
+      std::unique_lock held(lock_);
+      last = ends_now_.wait_for(held, options_.every, [this] { return ends_; });
+    }
+    last = of_.ended() || last;
+    write();
+  }
+}
+
+PENSTOCK_INLINE void metrics_writer::write() noexcept {
+  try {
+    write_metrics(path_, of_.counters(), options_.labels);
+    ++written_;
+  } catch (const std::exception& why) {
+    if (failures_.fetch_add(1) == 0 && options_.complaints != nullptr)
+      std::fprintf(options_.complaints, "%s\n", why.what());
+  }
 }
 
 }  // namespace penstock::inline v0_1
@@ -47950,22 +48302,6 @@ PENSTOCK_INLINE void trace_text::arguments(const run_event& e) {
   text_ += "}}";
 }
 
-/// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
-inline void write_whole_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = text({path, ".tmp-", ::getpid(), '-', trace_now()});
-  const auto fail = [&](std::string_view what) {
-    const int code = errno;
-    std::remove(temporary.c_str());
-    throw error(errc::io, {"cannot ", what, " the timeline (", std::strerror(code), ")"}).in_file(path);
-  };
-  std::FILE* const out = std::fopen(temporary.c_str(), "wbx");
-  if (out == nullptr) fail("create");
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), out) == bytes.size() &&
-                       std::fflush(out) == 0 && ::fsync(::fileno(out)) == 0;
-  if (std::fclose(out) != 0 || !written) fail("write");
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename");
-}
-
 PENSTOCK_INLINE recorded_run::recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
     : what_(what), number_(number), holds_(events) {
   const std::size_t threads = 1 + std::size_t{what.workers} + (what.asks_ahead ? 1 : 0);
@@ -48072,7 +48408,7 @@ PENSTOCK_INLINE std::string timeline::json() const {
 }
 
 PENSTOCK_INLINE void timeline::write(const std::string& path) const {
-  detail::write_whole_file(path, json());
+  detail::write_whole_file(path, json(), "timeline", detail::trace_now());
 }
 
 PENSTOCK_INLINE std::vector<std::shared_ptr<detail::recorded_run>> timeline::kept() const {
@@ -80109,6 +80445,7 @@ namespace penstock::inline v0_1::detail {
 struct read_failure {
   bool may_pass = false, timed_out = false, unreachable = false;
   std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+  bool stopped = false;                     // by a caller, and not by the store
 
   [[nodiscard]] static read_failure of(const error& failed) noexcept;
   [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
@@ -80222,7 +80559,8 @@ class retrier {
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
-  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
+  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms(),
+          failed.code() == errc::stopped};
 }
 
 PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
@@ -80312,6 +80650,35 @@ PENSTOCK_INLINE void retrier::give(std::int64_t some) noexcept {
                                                               std::memory_order_relaxed)) {
   }
 }
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/reads/request_recorder.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Counts requests to a store as they end; any number of threads may add.
+class request_recorder {
+ public:
+  using clock = std::chrono::steady_clock;
+  using outcome = std::atomic<std::uint64_t> request_recorder::*;
+
+  void ended(clock::time_point sent, clock::time_point now, outcome how) noexcept {
+    const std::chrono::nanoseconds took = now - sent;
+    durations_.add(took.count() > 0 ? static_cast<std::uint64_t>(took.count()) : 0);
+    (this->*how).fetch_add(1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] store_requests read() const noexcept {
+    const auto of = [this](outcome one) { return (this->*one).load(std::memory_order_relaxed); };
+    return {of(&request_recorder::answered), of(&request_recorder::failed), of(&request_recorder::cancelled),
+            durations_.read()};
+  }
+
+  std::atomic<std::uint64_t> answered{0}, failed{0}, cancelled{0};
+
+ private:
+  duration_recorder durations_;
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -80476,6 +80843,7 @@ class retry_queue {
   struct link {
     item* of = nullptr;
     bool runs = false;
+    clock::time_point sent{};
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -80626,6 +80994,7 @@ class retry_queue {
 
   counter requests_{0}, bytes_{0}, slow_downs_{0}, retried_{0}, given_up_{0}, throttled_{0}, hedges_{0},
       hedges_won_{0};
+  request_recorder recorded_;
 };
 
 }  // namespace penstock::inline v0_1::detail
@@ -80787,6 +81156,12 @@ PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   insist({id, whole_object, {}}, [&] { found = session_->version(id); });
   return found;
 }
+inline request_recorder::outcome outcome_of(bool failed, const read_failure& why) noexcept {
+  return !failed       ? &request_recorder::answered
+         : why.stopped ? &request_recorder::cancelled
+                       : &request_recorder::failed;
+}
+
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   if (session_->in_background() && (hedges() || into.size() > part_reads::longest)) {
     urgent line{*this};
@@ -80813,9 +81188,12 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, void (*ask)(v
   clock::time_point first_failed{};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
-    if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
+    const bool counts = what.offset != whole_object;
+    if (counts) requests_.fetch_add(1, std::memory_order_relaxed);
+    const clock::time_point sent = clock::now();
     std::exception_ptr failed = thrown_by([&] { ask(self); });
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
+    if (counts) recorded_.ended(sent, clock::now(), outcome_of(failed != nullptr, why));
     retry_decision next;
     bool cancelled = false;
     if (failed || policy_.max_in_flight != 0) {
@@ -81026,12 +81404,13 @@ PENSTOCK_INLINE void retry_queue::release(item& one, buffers& unused) noexcept {
 
 PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into) noexcept {
   std::size_t count = std::exchange(looks_for_late_, false) ? take_late(into) : 0;
-  const clock::time_point now = hedges() ? clock::now() : clock::time_point{};
+  const clock::time_point now = clock::now();
   while (count < into.size() && waits_for_room() && has_room()) {
     item& one = *(urgent_.first != nullptr ? urgent_ : ready_).pop();
     if (policy_.max_in_flight != 0) ++in_flight_;
     one.round = round_;
     one.first.runs = true;
+    one.first.sent = now;
     one.second_good = false;
     read_request& request = into[count++];
     request = one.what.request;
@@ -81057,6 +81436,7 @@ PENSTOCK_INLINE std::size_t retry_queue::take_late(std::span<read_request> into)
     late_->spend();
     hedges_.fetch_add(1, std::memory_order_relaxed);
     one->second.runs = true;
+    one->second.sent = now;
     into[count++] = {what.object, what.offset, one->second_bytes.span(),
                      reinterpret_cast<std::uintptr_t>(&one->second)};
   }
@@ -81094,6 +81474,7 @@ PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) 
   read_failure why = failed ? read_failure::of(failed) : read_failure{};
   bool won = second && !failed;  // the bytes are those of the second read
   buffers unused;
+  recorded_.ended(which.sent, clock::now(), outcome_of(failed != nullptr, why));
   std::unique_lock held(lock_);
   which.runs = false;
   const link& other = second ? one.first : one.second;
@@ -81260,6 +81641,7 @@ PENSTOCK_INLINE session_report retry_queue::report() const {
   all.counters.throttled = of(throttled_);
   all.counters.hedges = of(hedges_);
   all.counters.hedges_won = of(hedges_won_);
+  all.requests = recorded_.read();
   all.counted = true;
   all.names = names_;
   const std::lock_guard guard(lock_);
@@ -83220,7 +83602,7 @@ class latency_model {
   struct pending {
     waiting_read what;
     fate drawn;
-    clock::time_point due;
+    clock::time_point begun, due;
     std::uint64_t number;  // breaks ties between reads that are due at once
   };
 
@@ -83257,7 +83639,8 @@ class latency_model {
   void check_faults(const read_request& request);
   [[noreturn]] void fail(const read_request& request, simulated_failure how);
   /// Performs a read that is due, unless it was stopped; returns how it failed.
-  [[nodiscard]] std::exception_ptr ended(const waiting_read& one, const fate& drawn) noexcept;
+  [[nodiscard]] std::exception_ptr ended(const waiting_read& one, const fate& drawn,
+                                         clock::time_point begun) noexcept;
   void work() noexcept;
   static bool later(const pending& a, const pending& b) noexcept {
     return a.due != b.due ? a.due > b.due : a.number > b.number;
@@ -83276,6 +83659,7 @@ class latency_model {
   // how often a range was read, by object and offset, if that matters
   std::map<std::pair<object_id, std::uint64_t>, std::uint32_t> reads_of_;
   std::atomic<std::uint64_t> requests_{0}, bytes_{0}, slow_downs_{0};
+  request_recorder recorded_;
   std::uint64_t cancels_ = 0, begun_ = 0;
   bool ends_ = false;
   std::thread thread_;
@@ -83309,10 +83693,11 @@ PENSTOCK_INLINE object_version latency_model::version(object_id id) const {
 PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   const read_request request{id, offset, into};
   fate drawn;
+  const clock::time_point begun = clock::now();
   {
     std::unique_lock lock(mutex_);
     drawn = draw(request);
-    clock::time_point due = reserve(request, drawn.stall, clock::now());
+    clock::time_point due = reserve(request, drawn.stall, begun);
     std::uint64_t seen = cancels_;
     begin_one();
     while (clock::now() < due) {
@@ -83322,7 +83707,7 @@ PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mut
       due = std::min(due, reserve(request, drawn.stall, clock::now()));
     }
   }
-  if (const std::exception_ptr failed = ended({request, {}}, drawn)) std::rethrow_exception(failed);
+  if (const std::exception_ptr failed = ended({request, {}}, drawn, begun)) std::rethrow_exception(failed);
 }
 
 PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requests,
@@ -83336,7 +83721,7 @@ PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requ
     while (begun < requests.size()) {
       const fate drawn = draw(requests[begun]);
       queue_.push_back(
-          {{requests[begun], listener}, drawn, reserve(requests[begun], drawn.stall, now), begun_++});
+          {{requests[begun], listener}, drawn, now, reserve(requests[begun], drawn.stall, now), begun_++});
       std::push_heap(queue_.begin(), queue_.end(), later);
       begin_one();
       ++begun;
@@ -83380,6 +83765,7 @@ PENSTOCK_INLINE session_report latency_model::report() const noexcept {
   return {.counters = {.requests = requests_.load(std::memory_order_relaxed),
                        .bytes = bytes_.load(std::memory_order_relaxed),
                        .slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+          .requests = recorded_.read(),
           .counted = true,
           .names = names_};
 }
@@ -83494,9 +83880,12 @@ PENSTOCK_INLINE void latency_model::fail(const read_request& request, simulated_
   throw std::move(e).recurring(how == simulated_failure::missing);
 }
 
-PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn) noexcept {
+PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn,
+                                                        clock::time_point begun) noexcept {
   std::exception_ptr failed =
       one.stopped ? read_cancelled(one.request, names_) : thrown_by([&] { perform(one.request, drawn); });
+  if (!one.stopped)
+    recorded_.ended(begun, clock::now(), failed ? &request_recorder::failed : &request_recorder::answered);
   account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
   return failed;
 }
@@ -83513,9 +83902,10 @@ PENSTOCK_INLINE void latency_model::work() noexcept {
       std::pop_heap(queue_.begin(), queue_.end(), later);
       const waiting_read one = queue_.back().what;
       const fate drawn = queue_.back().drawn;
+      const clock::time_point begun = queue_.back().begun;
       queue_.pop_back();
       lock.unlock();
-      one.tell(ended(one, drawn));
+      one.tell(ended(one, drawn, begun));
       lock.lock();
     }
   }

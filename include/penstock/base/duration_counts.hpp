@@ -58,6 +58,7 @@ class duration_recorder {
   }
   /// For a thread that is the only one that adds: no locked instruction.
   void add_alone(std::uint64_t ns) noexcept {
+    if (ns == 0) return increase(counts_[0], 1);
     increase(counts_[duration_counts::bucket_of(ns)], 1);
     increase(sum_ns_, ns);
   }
