@@ -6,6 +6,7 @@
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
+#include <penstock/run/engine/detail/slot_costs.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
@@ -35,6 +36,7 @@ struct engine_basis {
         device_(device_of(p).connect()),
         works_(p, device_),
         reader_(open_reader(p)),
+        costs_(p, reader_),
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
     facts.copies = session_type::copies;
@@ -74,6 +76,7 @@ struct engine_basis {
   session_type device_;
   [[no_unique_address]] device_works<Plan> works_;
   std::optional<reader_type> reader_;
+  [[no_unique_address]] slot_costs<Plan> costs_;
   orders_type orders_;
   engine_setup begin_with_;
   host::session beside_;  // memory for samples that are in no block
@@ -89,6 +92,7 @@ template <class Plan>
 class engine : detail::engine_basis<Plan>, public engine_shell {
   using basis = detail::engine_basis<Plan>;
   using parts = plan_parts<Plan>;
+  using costs_type = detail::slot_costs<Plan>;
 
  public:
   using session_type = typename basis::session_type;
@@ -191,6 +195,24 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
   static plan_worker& own(engine_worker& w) noexcept { return static_cast<plan_worker&>(w); }
 
+  // Null in a plan without `longest_first`, whose samples are all evaluated in their turn.
+  static constexpr decltype(engine_calls::find_dear) find_dear() {
+    if constexpr (costs_type::any)
+      return [](void* e, block& b, double mean_ns) {
+        return self(e).costs_.find(own(b), *self(e).reader_, self(e).evaluator_.chain(), mean_ns);
+      };
+    else
+      return nullptr;
+  }
+  static constexpr decltype(engine_calls::evaluate_dear) evaluate_dear() {
+    if constexpr (costs_type::any)
+      return [](void* e, engine_worker& w, block& b, std::uint64_t slot, bool times) noexcept {
+        return noting_warnings(own(w), b, [&] { return self(e).evaluate_early(own(w), own(b), slot, times); });
+      };
+    else
+      return nullptr;
+  }
+
   static constexpr engine_calls calls{
       .make = [](void* e) -> block* { return self(e).make_block(); },
       .destroy = destroy_block,
@@ -220,6 +242,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
               return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
             });
           },
+      .find_dear = find_dear(),
+      .evaluate_dear = evaluate_dear(),
       .finish =
           [](void* e, engine_worker& w, block& b) noexcept {
             noting_warnings(own(w), b,
@@ -338,21 +362,79 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
       }
-      std::uint64_t samples = 0;
-      for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
-        const batch_rows& batch = b.batches[i];
-        // Batches whose positions follow each other are evaluated in one go.
-        while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
-          ++i;
-        const std::uint64_t begin_row = std::max(first, batch.first),
-                            end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
-        if (begin_row >= end_row) continue;
-        samples += end_row - begin_row;
-        evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row,
-                               times && begin_row == first);
-      }
-      return samples;
+      if constexpr (costs_type::any)
+        if (this->begins_early()) return evaluate_apart(w, b, first, last, times);
+      return evaluate_rows(w, b, first, last, times);
     }
+  }
+  /// The rows [first, last) of a block of batches.
+  std::uint64_t evaluate_rows(plan_worker& w, block_type& b, std::uint64_t first, std::uint64_t last,
+                              bool times) noexcept {
+    std::uint64_t samples = 0;
+    for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
+      const batch_rows& batch = b.batches[i];
+      // Batches whose positions follow each other are evaluated in one go.
+      while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
+        ++i;
+      const std::uint64_t begin_row = std::max(first, batch.first),
+                          end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
+      if (begin_row >= end_row) continue;
+      samples += end_row - begin_row;
+      evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row, times && begin_row == first);
+    }
+    return samples;
+  }
+  /// The same, but for those that other workers have begun before their turn.
+  std::uint64_t evaluate_apart(plan_worker& w, block_type& b, std::uint64_t first, std::uint64_t last,
+                               bool times) noexcept {
+    std::uint64_t* const apart = w.apart.slots.data();
+    std::sort(apart, apart + w.apart.count);
+    const std::uint64_t usual = learned_mean(w);
+    std::uint64_t samples = 0;
+    for (std::size_t i = 0; i <= w.apart.count; ++i) {
+      const std::uint64_t end = i == w.apart.count ? last : apart[i];
+      if (usual == 0) {
+        samples += evaluate_rows(w, b, first, end, std::exchange(times, false));
+      } else {
+        for (std::uint64_t begin = detail::now_ns(); first < end; ++first) {
+          if (const std::uint64_t one = evaluate_rows(w, b, first, first + 1, std::exchange(times, false)); one != 0) {
+            const std::uint64_t now = detail::now_ns();
+            if (now - begin >= usual * tuning::dear) learn(b, first, now - begin);
+            begin = now;
+            samples += one;
+          }
+        }
+      }
+      first = end + 1;
+    }
+    return samples;
+  }
+  /// One row before its turn.
+  std::uint64_t evaluate_early(plan_worker& w, block_type& b, std::uint64_t slot, bool times) noexcept {
+    if constexpr (reader_traits_of<reader_type>.takes_fetched)
+      detail::innermost(w.scratch).fetched.use(this->fetched(b.run_row + slot, b.run_row + slot + 1));
+    const std::uint64_t usual = learned_mean(w), begin = usual == 0 ? 0 : detail::now_ns();
+    const std::uint64_t samples = evaluate_rows(w, b, slot, slot + 1, times);
+    if (usual != 0) {
+      const std::uint64_t took = detail::now_ns() - begin;
+      learn(b, slot, took >= usual * tuning::dear ? took : 0);
+    }
+    return samples;
+  }
+  /// What a sample takes this worker, if samples are timed one by one to find those that take far longer;
+  /// otherwise 0.
+  static std::uint64_t learned_mean([[maybe_unused]] const plan_worker& w) noexcept {
+    if constexpr (costs_type::learns) {
+      const std::uint64_t samples = w.counts->samples.load(std::memory_order_relaxed);
+      if (samples < tuning::learned_after) return 0;
+      const std::uint64_t mean = w.counts->busy_ns.load(std::memory_order_relaxed) / samples;
+      return mean < tuning::learned_time ? 0 : mean;
+    }
+    return 0;
+  }
+  void learn([[maybe_unused]] const block_type& b, [[maybe_unused]] std::uint64_t row,
+             [[maybe_unused]] std::uint64_t ns) noexcept {
+    if constexpr (costs_type::learns) this->costs_.note(b.binding(b.index(row)), ns);
   }
 
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,

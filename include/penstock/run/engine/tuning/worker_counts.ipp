@@ -16,6 +16,8 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  if (nanoseconds > longest_ns.load(std::memory_order_relaxed))
+    longest_ns.store(nanoseconds, std::memory_order_relaxed);
   if (count != 0)
     run = std::clamp<std::uint64_t>(tuning::run_time * count / (nanoseconds + 1), 1, tuning::run_samples);
 }
