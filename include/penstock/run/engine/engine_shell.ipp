@@ -545,6 +545,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.stall_seconds = static_cast<double>(inner_->stall.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
   add_worker_counts(all, inner_->counts, setup_.stages);
+  if (!setup_.facts.direct) all.longest_sample_seconds = 0;  // of a whole chunk
   return all;
 }
 

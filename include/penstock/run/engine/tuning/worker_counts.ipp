@@ -62,6 +62,7 @@ PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker
     all.waiting_for_room += seconds(w.room_ns);
     all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
     all.waiting_for_input += seconds(w.input_ns);
+    all.longest_sample_seconds = std::max(all.longest_sample_seconds, seconds(w.longest_ns));
   }
   for (std::size_t i = 0; i < stages.size(); ++i) {
     stage_cost sum;
