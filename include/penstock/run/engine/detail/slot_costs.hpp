@@ -104,9 +104,10 @@ class slot_costs<Plan, true> {
         return static_cast<double>(slow_.find(source.index));
       } else if constexpr (in_bytes) {
         double bytes = 0;
-        ranges_of(reader, source, scout_, [&](auto&, object_id, std::uint64_t, std::uint64_t size) {
-          bytes += static_cast<double>(size);
-        });
+        if constexpr (tells_ranges<reader_type>)
+          ranges_of(reader, source, scout_, [&](auto&, object_id, std::uint64_t, std::uint64_t size) {
+            bytes += static_cast<double>(size);
+          });
         return bytes;
       } else {
         return static_cast<double>(cost_(source.index));
