@@ -20,12 +20,14 @@
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -41,7 +43,7 @@ using sample = std::array<std::uint64_t, 64>;
 constexpr std::uint64_t tail = 50;
 
 /// 1 or 50: so many times as long as most.
-std::uint64_t times(std::uint64_t i) { return ps::mix64(i) % 50 == 0 ? tail : 1; }
+std::uint64_t times(std::uint64_t i) { return i % 50 == 0 ? tail : 1; }
 
 /// Samples that sleep, on any number of processors.
 sample waits(std::uint64_t i) {
@@ -63,38 +65,47 @@ struct load {
 
 /// Seconds of the workers for a batch, from samples made one after another.
 double seconds_of_batch(const load& of) {
-  double fast = 0, slow = 0;
-  int fasts = 0, slows = 0;
-  for (std::uint64_t i = 0; fasts < 100 || slows < 3; ++i) {
-    if (times(i) == 1 ? fasts == 100 : slows == 3) continue;
-    const double begin = bench::seconds_now();
+  const std::uint64_t samples = 250;
+  const double begin = bench::seconds_now();
+  for (std::uint64_t i = 0; i < samples; ++i) {
     const sample made = of.make(i);
     bench::escape(&made);
-    (times(i) == 1 ? fast : slow) += bench::seconds_now() - begin;
-    ++(times(i) == 1 ? fasts : slows);
   }
-  return static_cast<double>(of.batch) * (0.98 * fast / 100 + 0.02 * slow / 3) / of.workers;
+  return (bench::seconds_now() - begin) / samples * static_cast<double>(of.batch) / of.workers;
 }
 
-ps::simulated accelerator_of(double step) {
-  return ps::simulated({.step = std::chrono::microseconds(static_cast<std::int64_t>(step * 1e6))});
-}
+/// A training loop on a simulated accelerator, which looks at its stall once the batches in flight have turned over
+/// twice.
+class loop {
+ public:
+  loop(const load& of, double step)
+      : warm_(2 * of.ahead), before_(options_of(step)), accelerator_(options_of(step)) {}
+  void step() { (steps_++ < warm_ ? before_ : accelerator_).step(); }
+  [[nodiscard]] double stall() const { return 100 * accelerator_.stall(); }
 
-/// The stall of the last of so many epochs.
+ private:
+  static ps::simulated::options options_of(double step) {
+    return {.step = std::chrono::microseconds(static_cast<std::int64_t>(step * 1e6))};
+  }
+  std::uint64_t warm_, steps_ = 0;
+  ps::simulated before_, accelerator_;
+};
+
+/// The stall of the last of so many epochs, in percent.
 template <class Plan>
-double stall_of(const Plan& plan, double step, std::uint64_t epochs, std::string* said = nullptr) {
+double stall_of(const load& of, const Plan& plan, double step, std::uint64_t epochs, std::string* said = nullptr) {
   auto run = plan.open();
   double stall = 0;
   for (std::uint64_t e = 0; e < epochs; ++e) {
-    const ps::simulated loop = accelerator_of(step);
+    loop training(of, step);
     for (auto&& b : run.epoch(e)) {
       bench::escape(&b);
-      loop.step();
+      training.step();
     }
-    stall = loop.stall();
+    stall = training.stall();
   }
   if (said != nullptr) *said = ps::judge(run.counters()).advice;
-  return 100 * stall;
+  return stall;
 }
 
 /// A loader whose batches are the samples that are finished first: as many threads, and as many samples in flight.
@@ -104,6 +115,9 @@ double stall_of_overtaking(const load& of, double step) {
   std::vector<sample> finished;
   std::uint64_t begun = 0, taken = 0;
   const std::uint64_t all = of.batch * of.batches, in_flight = of.batch * of.ahead;
+  std::vector<std::uint64_t> order(all);
+  std::iota(order.begin(), order.end(), std::uint64_t{0});
+  std::sort(order.begin(), order.end(), [](auto a, auto b) { return ps::mix64(a) < ps::mix64(b); });
   std::vector<std::thread> threads;
   for (unsigned w = 0; w < of.workers; ++w)
     threads.emplace_back([&] {
@@ -111,7 +125,7 @@ double stall_of_overtaking(const load& of, double step) {
       while (true) {
         room.wait(guard, [&] { return begun == all || begun < taken + in_flight; });
         if (begun == all) return;
-        const std::uint64_t i = begun++;
+        const std::uint64_t i = order[begun++];
         guard.unlock();
         const sample made = of.make(i);
         guard.lock();
@@ -119,7 +133,7 @@ double stall_of_overtaking(const load& of, double step) {
         there.notify_one();
       }
     });
-  const ps::simulated loop = accelerator_of(step);
+  loop training(of, step);
   for (std::uint64_t b = 0; b < of.batches; ++b) {
     std::unique_lock guard(lock);
     there.wait(guard, [&] { return finished.size() >= of.batch; });
@@ -129,10 +143,10 @@ double stall_of_overtaking(const load& of, double step) {
     guard.unlock();
     room.notify_all();
     bench::escape(batch.data());
-    loop.step();
+    training.step();
   }
   for (std::thread& one : threads) one.join();
-  return 100 * loop.stall();
+  return training.stall();
 }
 
 std::string percent(std::vector<double> values) {
@@ -144,16 +158,16 @@ std::string percent(std::vector<double> values) {
 /// `given`: by given costs, and in `learned`, the same where the run learns.
 void one(const bench::options& o, const bench::row& given, const bench::row& learned, load of) {
   if (!o.wants(given.id) && !o.wants(learned.id)) return;
-  if (o.quick) of.batches = 20;
+  if (o.quick) of.batches = 30;
   const double step = seconds_of_batch(of) / 0.9;
   const auto plan = ps::generated(of.batch * of.batches, of.make) | ps::shuffle(ps::seed(3)) | ps::batch(of.batch) |
                     ps::prefetch(of.ahead) | ps::workers(of.workers);
   std::vector<double> by_cost, by_time, in_turn, overtaking;
   for (int i = 0; i < (o.quick ? 1 : 5); ++i) {
-    if (o.wants(given.id)) by_cost.push_back(stall_of(plan | ps::longest_first(times), step, 1));
-    in_turn.push_back(stall_of(plan, step, 1));
+    if (o.wants(given.id)) by_cost.push_back(stall_of(of, plan | ps::longest_first(times), step, 1));
+    in_turn.push_back(stall_of(of, plan, step, 1));
     overtaking.push_back(stall_of_overtaking(of, step));
-    if (o.wants(learned.id)) by_time.push_back(stall_of(plan | ps::longest_first, step, 2));
+    if (o.wants(learned.id)) by_time.push_back(stall_of(of, plan | ps::longest_first, step, 2));
   }
   const std::string notes = "in their turn " + percent(in_turn) + ", overtaking " + percent(overtaking) + "; batch(" +
                             std::to_string(of.batch) + "), prefetch(" + std::to_string(of.ahead) + "), " +
@@ -171,10 +185,10 @@ void measure(const bench::options& o) {
       {"65f", "the same, longest_first in its second epoch, %", 5, true}, {waits, 8, 32, 7, 300});
   const bench::row short_of{"65g", "the same as 65e, 3 batches in flight: less than the longest sample takes, %", 0};
   if (!o.wants(short_of.id)) return;
-  const load of{waits, 8, 32, 3, o.quick ? 20u : 300u};
+  const load of{waits, 8, 32, 3, o.quick ? 30u : 300u};
   const double step = seconds_of_batch(of) / 0.9;
   std::string said;
-  const double stall = stall_of(ps::generated(of.batch * of.batches, of.make) | ps::shuffle(ps::seed(3)) |
+  const double stall = stall_of(of, ps::generated(of.batch * of.batches, of.make) | ps::shuffle(ps::seed(3)) |
                                     ps::batch(of.batch) | ps::prefetch(of.ahead) | ps::workers(of.workers) |
                                     ps::longest_first(times),
                                 step, 1, &said);
