@@ -28467,6 +28467,9 @@ struct run_counters {
   double waiting_for_room_in_stall = 0;
   /// all workers together: seconds spent waiting at the serial front of a forward source
   double waiting_for_input = 0;
+  /// the longest time that a worker was at one sample, or at a few short ones that it takes together, since
+  /// the run was opened; 0 after `filter`, over forward sources and in loops without `batch`
+  double longest_sample_seconds = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
   /// Samples that were damaged and delivered as far as they could be decoded, as with a codec's `recover`;
   /// once for each damaged image, also if a later stage dropped it. In the blocks of samples from which
@@ -29266,7 +29269,7 @@ struct block_delivery {
 ///   sequence[r] the consumer stores the word of s once everything that workers read in the block is prepared
 ///             and the block's last batch has been returned. A worker waits for equality.
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
-///             `ready`.
+///             `ready`. Where a block has more pieces than grains, the consumer begins below 0.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
 /// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
 /// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
@@ -29291,6 +29294,19 @@ class ring {
 
   /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
+  /// Consumer, before it opens block s: the block has so many pieces beyond its grains; see `dear_slots`.
+  /// Nobody touches `done` between the last piece of a block and the first of the next one here.
+  void expect_more(std::uint64_t s, std::uint32_t pieces) noexcept {
+    slots_[s % blocks_].done.store(0u - pieces, std::memory_order_relaxed);
+  }
+  /// A worker: a piece of block s that is no grain is finished. May be the last one, and finish the block.
+  void finish_piece(auto& work, std::uint64_t s) noexcept { finish_grain(work, slots_[s % blocks_], s); }
+  /// A worker with a grain of block s, which will finish later: so many pieces are finished.
+  void count_pieces(std::uint64_t s, std::uint32_t pieces) noexcept {
+    slots_[s % blocks_].done.fetch_add(pieces, std::memory_order_acq_rel);
+  }
+  /// The ticket that a worker gets next, about.
+  [[nodiscard]] std::uint64_t next_ticket() const noexcept { return ticket_.load(std::memory_order_relaxed); }
 
   /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
@@ -29999,6 +30015,8 @@ struct tuning {
   static constexpr tuned_number beyond_workers{"blocks in flight beyond workers", 3, "", "4b"};
   static constexpr tuned_number crowded_bytes{"blocks in flight if threads share processors", 2_MiB, "bytes",
                                               "3b"};
+  // What is begun before its turn.
+  static constexpr tuned_number dear{"times the mean from which a sample is begun early", 4, "", "65a"};
   // How threads wait.
   static constexpr tuned_number spins{"looks before a thread parks", 2000, "", "3a"};
   static constexpr tuned_number yields{"yields of a quick consumer if threads share processors", 16, "",
@@ -30018,6 +30036,8 @@ struct tuning {
   static constexpr std::uint64_t run_time = 20'000;       // ns between two looks whether to stop, for numbers
   static constexpr std::uint64_t run_samples = 8192;      // samples between them, at most
   static constexpr std::uint64_t timed_grains = 64;       // one of so many has its first sample timed
+  static constexpr std::uint64_t learned_time = 1'000;    // ns of a sample from which single ones are timed
+  static constexpr std::uint64_t learned_after = 16;      // samples of a worker before it knows their mean
   static constexpr std::uint64_t gathered_rows = 65'536;  // memory that a gathered batch begins with, at most
 
   static constexpr std::array all{grain,
@@ -30034,6 +30054,7 @@ struct tuning {
                                   block_time,
                                   beyond_workers,
                                   crowded_bytes,
+                                  dear,
                                   spins,
                                   yields,
                                   quick,
@@ -30351,6 +30372,7 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
+  std::atomic<std::uint64_t> longest_ns{0};  // of a grain
   std::uint64_t run = 1;  // samples of plain values that take about 20 us; the worker's own
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
@@ -30442,6 +30464,8 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  if (nanoseconds > longest_ns.load(std::memory_order_relaxed))
+    longest_ns.store(nanoseconds, std::memory_order_relaxed);
   if (count != 0)
     run = std::clamp<std::uint64_t>(tuning::run_time * count / (nanoseconds + 1), 1, tuning::run_samples);
 }
@@ -30486,6 +30510,7 @@ PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker
     all.waiting_for_room += seconds(w.room_ns);
     all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
     all.waiting_for_input += seconds(w.input_ns);
+    all.longest_sample_seconds = std::max(all.longest_sample_seconds, seconds(w.longest_ns));
   }
   for (std::size_t i = 0; i < stages.size(); ++i) {
     stage_cost sum;
@@ -30513,6 +30538,140 @@ PENSTOCK_INLINE void explain_wait(std::string& line, std::span<const worker_coun
     any = true;
   }
   if (!any) line += otherwise;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/dear_slots.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A slot of a block whose sample takes far longer than others.
+struct dear_slot {
+  std::uint64_t slot = 0;
+  double times = 0;                        ///< so many times as long as the mean
+  std::uint64_t due = 0;                   ///< the ticket before which a worker is to begin it
+  static constexpr std::size_t most = 32;  ///< of a block
+};
+
+/// The slots of open blocks that workers begin before the turn of their grains, beside a `ring`.
+///
+/// A sample that takes as long as r others keeps one of W workers busy while the others do r (W - 1) of them.
+/// So it is due when the workers are that many samples before it: then it is ready when they arrive there.
+/// Begun later it keeps the consumer waiting; begun earlier it takes a worker away from blocks that are
+/// wanted sooner. (Least laxity first, Dertouzos and Mok 1989, by tickets instead of a clock.)
+///
+/// One word for each block of the ring: the block's number, and a bit for each slot that nobody has begun.
+///   publish   the consumer stores it, once all that workers read of the block is prepared, before it opens
+///             the block; `ring::expect_more` was called, so that the block is not ready without them.
+///   claim     a worker takes the lowest bit of the block with the least `due` by compare-exchange. If that
+///             succeeds the block is still this one: it cannot be delivered before the slot is done, and the
+///             next block of this place is published only then. So what the worker had read of the slot before
+///             was of this block, too, and what the consumer prepared is visible.
+///   take      who evaluates a grain takes those of its slots that are left, and passes over the others, whose
+///             workers are at them. So no slot waits for a worker that rests or that has left, and nobody who
+///             holds one waits for another.
+/// Cost: of a block without such slots a store; of a worker a load per grain, and while some wait a load for
+/// each block. Numbers repeat after 2^32 blocks, as in `ring`.
+class dear_slots {
+ public:
+  explicit dear_slots(std::size_t blocks) : blocks_(blocks), places_(blocks) {}
+
+  /// Consumer: the slots of block s, by `due`, at most `dear_slot::most`; none is a list, too.
+  void publish(std::uint64_t s, std::span<const dear_slot> slots) noexcept;
+
+  /// A slot that a worker claimed.
+  struct claimed {
+    std::uint64_t block = 0, slot = 0;
+  };
+  /// A worker that holds no ticket: claims the slot that is due first, if one is at this ticket.
+  [[nodiscard]] bool claim(std::uint64_t ticket, claimed& it) noexcept {
+    return waiting_.load(std::memory_order_relaxed) != 0 && search(ticket, it);
+  }
+  /// A worker with a grain of block s: takes what is left of its slots [first, last); returns how many. Those
+  /// that others have are added to `apart`, in any order.
+  struct others {
+    std::array<std::uint64_t, dear_slot::most> slots;
+    std::size_t count = 0;
+  };
+  [[nodiscard]] std::uint32_t take(std::uint64_t s, std::uint64_t first, std::uint64_t last,
+                                   others& apart) noexcept;
+
+ private:
+  struct entry {
+    std::atomic<std::uint64_t> due{0}, slot{0};  // `due` is read before a claim
+  };
+  struct alignas(64) place {
+    std::atomic<std::uint64_t> word{0};  // the block's number, and the bits of slots not begun
+    std::uint64_t block = 0;             // its number; whoever holds a slot may read it
+    std::size_t count = 0;               // whoever holds a grain may read it
+    std::array<entry, dear_slot::most> slots{};
+  };
+  static constexpr std::uint64_t bits = 0xffffffffu;
+
+  [[nodiscard]] bool search(std::uint64_t ticket, claimed& it) noexcept;
+
+  std::size_t blocks_;
+  detail::fixed_array<place> places_;
+  alignas(64) std::atomic<std::uint32_t> waiting_{0};  // slots not begun, about
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/dear_slots.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void dear_slots::publish(std::uint64_t s, std::span<const dear_slot> slots) noexcept {
+  place& at = places_[s % blocks_];
+  at.count = slots.size();
+  if (slots.empty()) return;  // the word has no bits
+  at.block = s;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    at.slots[i].due.store(slots[i].due, std::memory_order_relaxed);
+    at.slots[i].slot.store(slots[i].slot, std::memory_order_relaxed);
+  }
+  waiting_.fetch_add(static_cast<std::uint32_t>(slots.size()), std::memory_order_relaxed);
+  at.word.store(s << 32 | (bits >> (dear_slot::most - slots.size())), std::memory_order_release);
+}
+
+PENSTOCK_INLINE bool dear_slots::search(std::uint64_t ticket, claimed& it) noexcept {
+  while (true) {
+    place* first = nullptr;
+    std::size_t which = 0;
+    std::uint64_t seen = 0, least = ticket;
+    for (std::size_t r = 0; r < blocks_; ++r) {
+      const std::uint64_t word = places_[r].word.load(std::memory_order_acquire);
+      if ((word & bits) == 0) continue;
+      const auto i = static_cast<std::size_t>(std::countr_zero(word));
+      const std::uint64_t due = places_[r].slots[i].due.load(std::memory_order_relaxed);
+      if (due > least || (due == least && first != nullptr)) continue;
+      first = &places_[r], which = i, seen = word, least = due;
+    }
+    if (first == nullptr) return false;
+    if (!first->word.compare_exchange_strong(seen, seen & (seen - 1), std::memory_order_acq_rel)) continue;
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    it = {first->block, first->slots[which].slot.load(std::memory_order_relaxed)};
+    return true;
+  }
+}
+
+PENSTOCK_INLINE std::uint32_t dear_slots::take(std::uint64_t s, std::uint64_t first, std::uint64_t last,
+                                               others& apart) noexcept {
+  place& at = places_[s % blocks_];
+  std::uint32_t taken = 0;
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const std::uint64_t slot = at.slots[i].slot.load(std::memory_order_relaxed);
+    if (slot < first || slot >= last) continue;
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    if ((at.word.fetch_and(~bit, std::memory_order_acq_rel) & bit) != 0) {
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+      ++taken;
+    } else {
+      apart.slots[apart.count++] = slot;
+    }
+  }
+  return taken;
 }
 
 }  // namespace penstock::inline v0_1
@@ -30967,6 +31126,7 @@ struct alignas(64) engine_worker {
   worker_counts* counts = nullptr;
   std::vector<stage_cost> costs{};  // of the source and each stage, at the last look
   room_wait room{};
+  dear_slots::others apart{};  // slots of its grain that others have
   joined_thread thread{};
 
   void serve() noexcept;
@@ -30974,6 +31134,12 @@ struct alignas(64) engine_worker {
   void finish(std::uint64_t s) noexcept;
   void waiting(bool begins) noexcept;
   void rest() noexcept;
+
+ private:
+  [[nodiscard]] bool times_next() const noexcept;
+  void count(block& b, std::uint64_t s, std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
+             std::uint64_t begin, bool times) noexcept;
+  void begin_dear() noexcept;
 };
 
 /// The plan-specific operations that an engine's shell calls: about one call of each per block or grain.
@@ -30995,6 +31161,12 @@ struct engine_calls {
   /// Evaluates a grain and returns its number of samples. `times`: measures the first one.
   std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
                             bool abandoned, bool times) noexcept;
+  /// With `longest_first`, otherwise null: the slots of a block that take far longer than the mean of a
+  /// sample.
+  std::span<dear_slot> (*find_dear)(void* engine, block&, double mean_ns);
+  /// Evaluates one of them before the turn of its grain.
+  std::uint64_t (*evaluate_dear)(void* engine, engine_worker&, block&, std::uint64_t slot,
+                                 bool times) noexcept;
   void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< after all grains are done
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start
@@ -31125,6 +31297,8 @@ class engine_shell {
   /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] bool copies() const noexcept { return setup_.facts.copies; }
+  /// Whether samples that take long are begun before their turn.
+  [[nodiscard]] bool begins_early() const noexcept { return bool(dear_); }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
  private:
@@ -31135,6 +31309,7 @@ class engine_shell {
   void prepare(block& b);
   void place(block& b);
   void expect_blocks();
+  void publish_dear(block& b);
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
   void drop_opened();
@@ -31156,6 +31331,7 @@ class engine_shell {
   feed leading_, delivered_feed_;
   std::uint64_t grains_;  // of a block
   ring ring_;
+  detail::owned<dear_slots> dear_{};  // null if all samples are evaluated in their turn
   stop_view stop_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
@@ -33032,13 +33208,27 @@ PENSTOCK_INLINE void engine_worker::serve() noexcept {
 PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grain) noexcept {
   engine_shell& e = *shell;
   block& b = *e.inner_->block_of(s);
-  if (e.setup_.facts.direct && grain != 0 && grain * b.grain_slots >= b.slots) return;
+  const std::uint64_t first = grain * b.grain_slots;
+  if (e.setup_.facts.direct && grain != 0 && first >= b.slots) return;
+  if (e.dear_) [[unlikely]] {
+    apart.count = 0;
+    if (const std::uint32_t mine = e.dear_->take(s, first, first + b.grain_slots, apart); mine != 0)
+      e.ring_.count_pieces(s, mine);  // they are finished with the grain
+  }
   const bool abandoned = e.abandon_.load(std::memory_order_relaxed);
   if (abandoned && !e.setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
-  const bool times = e.watch_.times_all_grains() ||
-                     counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+  const bool times = times_next();
   const std::uint64_t samples = e.calls_->evaluate(e.engine_, *this, b, s, grain, abandoned, times);
+  count(b, s, first, b.grain_slots, samples, begin, times);
+}
+PENSTOCK_INLINE bool engine_worker::times_next() const noexcept {
+  return shell->watch_.times_all_grains() ||
+         counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+}
+PENSTOCK_INLINE void engine_worker::count(block& b, std::uint64_t s, std::uint64_t first, std::uint64_t slots,
+                                          std::uint64_t samples, std::uint64_t begin, bool times) noexcept {
+  engine_shell& e = *shell;
   const std::uint64_t end = detail::now_ns();
   counts->add(samples, end - begin);
   if (e.setup_.facts.direct && e.setup_.facts.takes_time)
@@ -33047,8 +33237,24 @@ PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grai
     e.calls_->costs(*this, costs);
     counts->publish(costs);
   }
-  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, grain * b.grain_slots,
-                 b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
+  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, first, slots, samples,
+                 {begin, end, activity::evaluate, 0, s});
+}
+/// Evaluates slots that are due before the grains whose turn it is, as long as there are any.
+PENSTOCK_INLINE void engine_worker::begin_dear() noexcept {
+  engine_shell& e = *shell;
+  for (dear_slots::claimed it;
+       !e.stopped() && e.limits_.may_work(number) && e.dear_->claim(e.ring_.next_ticket(), it);) {
+    block& b = *e.inner_->block_of(it.block);
+    if (!e.abandon_.load(std::memory_order_relaxed)) {
+      const std::uint64_t begin = detail::now_ns();
+      const bool times = times_next();
+      const std::uint64_t samples = e.calls_->evaluate_dear(e.engine_, *this, b, it.slot, times);
+      count(b, it.block, it.slot, 1, samples, begin, times);
+    }
+    if (e.stopped()) return;
+    e.ring_.finish_piece(*this, it.block);
+  }
 }
 PENSTOCK_INLINE void engine_worker::finish(std::uint64_t s) noexcept {
   block& b = *shell->inner_->block_of(s);
@@ -33068,6 +33274,8 @@ PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
 PENSTOCK_INLINE void engine_worker::rest() noexcept {
   if (!shell->limits_.may_work(number)) [[unlikely]]
     shell->limits_.rest(number);
+  if (shell->dear_) [[unlikely]]
+    begin_dear();
 }
 
 PENSTOCK_INLINE engine_setup::engine_setup() = default;
@@ -33136,6 +33344,9 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
+  // Alone, a worker is soonest ready with each batch in its turn.
+  if (calls.find_dear != nullptr && *setup_.options.workers > 1)
+    dear_ = detail::owned(new dear_slots(ring_.blocks()));
   leading_.stop_at(stop_.flag());
   delivered_feed_.stop_at(stop_.flag());
   inner_->token = token;
@@ -33290,11 +33501,12 @@ PENSTOCK_INLINE void engine_shell::open_more() {
         return;
       }
       prepare(*b);
+      inner_->block_of(opened_) = b;
+      if (dear_) publish_dear(*b);
     } catch (...) {
       give_back_and_stop(b);  // the feed has advanced and would skip this block
       throw;
     }
-    inner_->block_of(opened_) = b;
     ring_.open(opened_++);
     inner_->ahead.opened(b->slots);
   }
@@ -33333,6 +33545,29 @@ PENSTOCK_INLINE void engine_shell::place(block& b) {
     sizes_known_ = true;
   }
   if (!setup_.facts.direct && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
+}
+
+/// Tells workers which slots of the block that is opened next to begin before their turn: see `dear_slots`.
+PENSTOCK_INLINE void engine_shell::publish_dear(block& b) {
+  double ns = 0, samples = 0;
+  for (const worker_counts& one : inner_->counts) {
+    ns += static_cast<double>(one.busy_ns.load(std::memory_order_relaxed));
+    samples += static_cast<double>(one.samples.load(std::memory_order_relaxed));
+  }
+  const std::span<dear_slot> found = calls_->find_dear(engine_, b, samples == 0 ? 0 : ns / samples);
+  // what the other workers do meanwhile, in tickets for each sample
+  const double meanwhile = static_cast<double>(limits_.workers() - 1) * static_cast<double>(grains_) /
+                           static_cast<double>(std::max<std::uint64_t>(1, b.slots));
+  std::size_t count = 0;
+  for (const dear_slot& one : found) {
+    const std::uint64_t turn = opened_ * grains_ + one.slot / b.grain_slots;
+    const auto sooner = static_cast<std::uint64_t>(std::min(one.times * meanwhile, 1e15));
+    if (sooner != 0) found[count++] = {one.slot, one.times, turn - std::min(turn, sooner)};
+  }
+  std::sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
+            [](const dear_slot& a, const dear_slot& c) { return a.due < c.due; });
+  if (count != 0) ring_.expect_more(opened_, static_cast<std::uint32_t>(count));
+  dear_->publish(opened_, found.first(count));
 }
 
 /// Of the first block: how many more like it there will be.
@@ -33461,6 +33696,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.stall_seconds = static_cast<double>(inner_->stall.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
   add_worker_counts(all, inner_->counts, setup_.stages);
+  if (!setup_.facts.direct) all.longest_sample_seconds = 0;  // of a whole chunk
   return all;
 }
 
@@ -35688,6 +35924,195 @@ using sample_window_of =
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/run/engine/tuning/slow_samples.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The times of samples that took far longer than others, by their numbers in the source: what
+/// `longest_first` has learned.
+///
+/// Has room for an eighth of the samples of a source, and at most 2^18, 2 MiB; where there is no more, the
+/// longest stay. A hint: times are rounded to about a microsecond, and numbers that differ by a multiple of
+/// 2^40 are one.
+/// Threads: any. Cost: one cache line, and no lock; a sample is one word, so that it is never half of
+/// another.
+class slow_samples {
+ public:
+  explicit slow_samples(std::uint64_t samples);
+
+  /// Remembers, or forgets with 0 ns, how long a sample took.
+  void note(std::uint64_t sample, std::uint64_t ns) noexcept;
+  /// How long it took; 0 if it is not known to take long.
+  [[nodiscard]] std::uint64_t find(std::uint64_t sample) const noexcept {
+    const std::atomic<std::uint64_t>* const line = line_of(sample);
+    for (std::size_t i = 0; i < in_line; ++i)
+      if (const std::uint64_t word = line[i].load(std::memory_order_relaxed); is_of(word, sample))
+        return (word & times) << shift;
+    return 0;
+  }
+  [[nodiscard]] bool empty() const noexcept { return !any_.load(std::memory_order_relaxed); }
+
+ private:
+  // 40 bits of the sample's number, and 24 of its time; no sample: 0.
+  static constexpr std::uint64_t in_line = 8, times = 0xffffff, shift = 10, most = std::uint64_t{1} << 18;
+
+  [[nodiscard]] static bool is_of(std::uint64_t word, std::uint64_t sample) noexcept {
+    return (word ^ sample << 24) <= times && word != 0;
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>* line_of(std::uint64_t sample) const noexcept {
+    return words_.get() + detail::to_size((mix64(sample) & (lines_ - 1)) * in_line);
+  }
+
+  std::uint64_t lines_ = 0;
+  detail::fixed_array<std::atomic<std::uint64_t>> words_;
+  std::atomic<bool> any_{false};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/tuning/slow_samples.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE slow_samples::slow_samples(std::uint64_t samples)
+    : lines_(std::bit_ceil(std::clamp<std::uint64_t>(samples / 8, 64, most)) / in_line),
+      words_(detail::to_size(lines_ * in_line)) {}
+
+PENSTOCK_INLINE void slow_samples::note(std::uint64_t sample, std::uint64_t ns) noexcept {
+  const std::uint64_t time = std::min(ns >> shift, times), made = time == 0 ? 0 : sample << 24 | time;
+  std::atomic<std::uint64_t>* const line = line_of(sample);
+  std::atomic<std::uint64_t>* shortest = line;
+  for (std::size_t i = 0; i < in_line; ++i) {
+    const std::uint64_t word = line[i].load(std::memory_order_relaxed);
+    if (is_of(word, sample)) return line[i].store(made, std::memory_order_relaxed);
+    if ((word & times) < (shortest->load(std::memory_order_relaxed) & times)) shortest = line + i;
+  }
+  if (time <= (shortest->load(std::memory_order_relaxed) & times)) return;
+  shortest->store(made, std::memory_order_relaxed);
+  any_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/detail/slot_costs.hpp
+
+namespace penstock::inline v0_1::detail {
+
+template <class Stage>
+concept longest_first_part = requires { requires Stage::begins_longest_first; };
+
+/// The place of a plan's first `longest_first`, or the number of its stages.
+template <class Stages>
+inline constexpr std::size_t place_of_longest_first = 0;
+template <class... Stages>
+inline constexpr std::size_t place_of_longest_first<light_tuple<Stages...>> = [] {
+  std::size_t found = sizeof...(Stages), i = 0;
+  ((longest_first_part<Stages> && found == sizeof...(Stages) ? (found = i, ++i) : ++i), ...);
+  return found;
+}();
+
+[[noreturn, gnu::cold]] inline void refuse_costs_in_bytes() {
+  throw error(errc::argument,
+              "longest_first(by_bytes): this source does not know how many bytes a sample has; write "
+              "longest_first, which learns, or longest_first(cost)")
+      .in_stage("longest_first");
+}
+
+/// What samples are expected to take, of a plan that does not ask.
+template <class Plan, bool Any = place_of_longest_first<typename Plan::stages_type> !=
+                                 parts_in<typename Plan::stages_type>::count>
+class slot_costs {
+ public:
+  static constexpr bool any = false, learns = false;
+  slot_costs(const Plan&, const auto&) noexcept {}
+};
+
+/// Finds the samples of a block that take far longer than others, by `longest_first(cost)`. `find` is the
+/// consumer's, `note` any worker's.
+template <class Plan>
+class slot_costs<Plan, true> {
+  static constexpr std::size_t place = place_of_longest_first<typename Plan::stages_type>;
+  using reader_type = typename Plan::source_type::reader;
+  using cost_type = decltype(at<place>(std::declval<const Plan&>().stages()).cost);
+
+ public:
+  static constexpr bool any = true, learns = requires { requires cost_type::learns; },
+                        in_bytes = requires { requires cost_type::in_bytes; };
+
+  slot_costs(const Plan& p, const std::optional<reader_type>& opened)
+      : cost_(at<place>(p.stages()).cost), slow_(learns ? p.source().size() : 0) {
+    const reader_type& reader = *opened;
+    found_.reserve(dear_slot::most);
+    if constexpr (in_bytes) {
+      if (!tells_ranges<reader_type>) refuse_costs_in_bytes();
+      if (const std::uint64_t each = bytes_per_sample_of(reader); each != 0)
+        sum_ = static_cast<double>(each), count_ = 1;
+    } else if constexpr (!learns) {
+      const std::uint64_t size = p.source().size();
+      cost_.check(cut_input{.dataset = p.source().fingerprint(), .samples = size}, "longest_first");
+      for (std::uint64_t i = 0, step = std::max<std::uint64_t>(1, size / 64); i < size; i += step)
+        sum_ += cost(reader, {0, i}), ++count_;
+    }
+  }
+
+  /// The slots of a block that are expected to take far longer than others, in any order. `mean_ns`: what a
+  /// sample of this run takes a worker.
+  template <class Block, class Chain>
+  [[nodiscard]] std::span<dear_slot> find(const Block& b, const reader_type& reader, const Chain& chain,
+                                          double mean_ns) {
+    found_.clear();
+    if (learns && (slow_.empty() || mean_ns <= 0)) return {};
+    for (const batch_rows& batch : b.batches)
+      for (std::uint64_t row = batch.first; row < batch.first + batch.valid; ++row) {
+        const position source = b.binding(b.listed ? b.indices[to_size(row)] : batch.view[row - batch.first]);
+        const double expected = cost(reader, source);
+        if constexpr (!learns) sum_ += expected, ++count_;
+        const double times = expected / (learns ? mean_ns : sum_ / static_cast<double>(count_));
+        if (times >= static_cast<double>(tuning::dear) && !is_kept_in(chain, source)) add({row, times});
+      }
+    return {found_.data(), found_.size()};
+  }
+
+  /// A sample took so long, or is known no longer to take so long.
+  void note(position source, std::uint64_t ns) noexcept { slow_.note(source.index, ns); }
+
+ private:
+  void add(const dear_slot& one) {
+    if (found_.size() < dear_slot::most) return found_.push_back(one);
+    const auto least = std::min_element(found_.begin(), found_.end(),
+                                        [](const auto& a, const auto& b) { return a.times < b.times; });
+    if (least->times < one.times) *least = one;
+  }
+  /// 0 where it is unknown, also because asking for it failed: the order of work does not depend on it.
+  [[nodiscard]] double cost([[maybe_unused]] const reader_type& reader, position source) noexcept {
+    try {
+      if constexpr (learns) {
+        return static_cast<double>(slow_.find(source.index));
+      } else if constexpr (in_bytes) {
+        double bytes = 0;
+        if constexpr (tells_ranges<reader_type>)
+          ranges_of(reader, source, scout_, [&](auto&, object_id, std::uint64_t, std::uint64_t size) {
+            bytes += static_cast<double>(size);
+          });
+        return bytes;
+      } else {
+        return static_cast<double>(cost_(source.index));
+      }
+    } catch (...) {
+      return 0;
+    }
+  }
+
+  cost_type cost_;
+  [[no_unique_address]] scout_of<reader_type> scout_{};
+  slow_samples slow_;
+  double sum_ = 0;  // of costs, for their mean
+  std::uint64_t count_ = 0;
+  std::vector<dear_slot> found_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/run/block/finish_columns.hpp
 
 namespace penstock::inline v0_1 {
@@ -36174,6 +36599,7 @@ struct engine_basis {
         device_(device_of(p).connect()),
         works_(p, device_),
         reader_(open_reader(p)),
+        costs_(p, reader_),
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
     facts.copies = session_type::copies;
@@ -36213,6 +36639,7 @@ struct engine_basis {
   session_type device_;
   [[no_unique_address]] device_works<Plan> works_;
   std::optional<reader_type> reader_;
+  [[no_unique_address]] slot_costs<Plan> costs_;
   orders_type orders_;
   engine_setup begin_with_;
   host::session beside_;  // memory for samples that are in no block
@@ -36228,6 +36655,7 @@ template <class Plan>
 class engine : detail::engine_basis<Plan>, public engine_shell {
   using basis = detail::engine_basis<Plan>;
   using parts = plan_parts<Plan>;
+  using costs_type = detail::slot_costs<Plan>;
 
  public:
   using session_type = typename basis::session_type;
@@ -36330,6 +36758,25 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
   static plan_worker& own(engine_worker& w) noexcept { return static_cast<plan_worker&>(w); }
 
+  // Null in a plan without `longest_first`, whose samples are all evaluated in their turn.
+  static constexpr decltype(engine_calls::find_dear) find_dear() {
+    if constexpr (costs_type::any)
+      return [](void* e, block& b, double mean_ns) {
+        return self(e).costs_.find(own(b), *self(e).reader_, self(e).evaluator_.chain(), mean_ns);
+      };
+    else
+      return nullptr;
+  }
+  static constexpr decltype(engine_calls::evaluate_dear) evaluate_dear() {
+    if constexpr (costs_type::any)
+      return [](void* e, engine_worker& w, block& b, std::uint64_t slot, bool times) noexcept {
+        return noting_warnings(own(w), b,
+                               [&] { return self(e).evaluate_early(own(w), own(b), slot, times); });
+      };
+    else
+      return nullptr;
+  }
+
   static constexpr engine_calls calls{
       .make = [](void* e) -> block* { return self(e).make_block(); },
       .destroy = destroy_block,
@@ -36359,6 +36806,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
               return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
             });
           },
+      .find_dear = find_dear(),
+      .evaluate_dear = evaluate_dear(),
       .finish =
           [](void* e, engine_worker& w, block& b) noexcept {
             noting_warnings(own(w), b,
@@ -36477,21 +36926,80 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
       }
-      std::uint64_t samples = 0;
-      for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
-        const batch_rows& batch = b.batches[i];
-        // Batches whose positions follow each other are evaluated in one go.
-        while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
-          ++i;
-        const std::uint64_t begin_row = std::max(first, batch.first),
-                            end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
-        if (begin_row >= end_row) continue;
-        samples += end_row - begin_row;
-        evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row,
-                               times && begin_row == first);
-      }
-      return samples;
+      if constexpr (costs_type::any)
+        if (this->begins_early()) return evaluate_apart(w, b, first, last, times);
+      return evaluate_rows(w, b, first, last, times);
     }
+  }
+  /// The rows [first, last) of a block of batches.
+  std::uint64_t evaluate_rows(plan_worker& w, block_type& b, std::uint64_t first, std::uint64_t last,
+                              bool times) noexcept {
+    std::uint64_t samples = 0;
+    for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
+      const batch_rows& batch = b.batches[i];
+      // Batches whose positions follow each other are evaluated in one go.
+      while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
+        ++i;
+      const std::uint64_t begin_row = std::max(first, batch.first),
+                          end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
+      if (begin_row >= end_row) continue;
+      samples += end_row - begin_row;
+      evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row, times && begin_row == first);
+    }
+    return samples;
+  }
+  /// The same, but for those that other workers have begun before their turn.
+  std::uint64_t evaluate_apart(plan_worker& w, block_type& b, std::uint64_t first, std::uint64_t last,
+                               bool times) noexcept {
+    std::uint64_t* const apart = w.apart.slots.data();
+    std::sort(apart, apart + w.apart.count);
+    const std::uint64_t usual = learned_mean(w);
+    std::uint64_t samples = 0;
+    for (std::size_t i = 0; i <= w.apart.count; ++i) {
+      const std::uint64_t end = i == w.apart.count ? last : apart[i];
+      if (usual == 0) {
+        samples += evaluate_rows(w, b, first, end, std::exchange(times, false));
+      } else {
+        for (std::uint64_t begin = detail::now_ns(); first < end; ++first) {
+          if (const std::uint64_t one = evaluate_rows(w, b, first, first + 1, std::exchange(times, false));
+              one != 0) {
+            const std::uint64_t now = detail::now_ns();
+            if (now - begin >= usual * tuning::dear) learn(b, first, now - begin);
+            begin = now;
+            samples += one;
+          }
+        }
+      }
+      first = end + 1;
+    }
+    return samples;
+  }
+  /// One row before its turn.
+  std::uint64_t evaluate_early(plan_worker& w, block_type& b, std::uint64_t slot, bool times) noexcept {
+    if constexpr (reader_traits_of<reader_type>.takes_fetched)
+      detail::innermost(w.scratch).fetched.use(this->fetched(b.run_row + slot, b.run_row + slot + 1));
+    const std::uint64_t usual = learned_mean(w), begin = usual == 0 ? 0 : detail::now_ns();
+    const std::uint64_t samples = evaluate_rows(w, b, slot, slot + 1, times);
+    if (usual != 0) {
+      const std::uint64_t took = detail::now_ns() - begin;
+      learn(b, slot, took >= usual * tuning::dear ? took : 0);
+    }
+    return samples;
+  }
+  /// What a sample takes this worker, if samples are timed one by one to find those that take far longer;
+  /// otherwise 0.
+  static std::uint64_t learned_mean([[maybe_unused]] const plan_worker& w) noexcept {
+    if constexpr (costs_type::learns) {
+      const std::uint64_t samples = w.counts->samples.load(std::memory_order_relaxed);
+      if (samples < tuning::learned_after) return 0;
+      const std::uint64_t mean = w.counts->busy_ns.load(std::memory_order_relaxed) / samples;
+      return mean < tuning::learned_time ? 0 : mean;
+    }
+    return 0;
+  }
+  void learn([[maybe_unused]] const block_type& b, [[maybe_unused]] std::uint64_t row,
+             [[maybe_unused]] std::uint64_t ns) noexcept {
+    if constexpr (costs_type::learns) this->costs_.note(b.binding(b.index(row)), ns);
   }
 
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,
@@ -47814,6 +48322,21 @@ PENSTOCK_INLINE std::string in_seconds(double seconds) {
   return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
 }
 
+/// Where batches are kept ready for less time than the longest sample takes, no order of work helps: says so,
+/// and how many batches it would take. Otherwise empty.
+inline std::string too_long_a_sample(const run_counters& c, double threads) {
+  if (c.workers == 0 || c.depth == 0 || c.batches == 0) return {};
+  const double batch = c.worker_busy_seconds / static_cast<double>(c.batches) / threads;
+  const double covered = batch * static_cast<double>(c.depth - 1);  // the loop has one
+  if (batch <= 0 || c.longest_sample_seconds <= covered) return {};
+  const auto wanted = static_cast<std::uint64_t>(std::min(1e6, c.longest_sample_seconds / batch)) + 1;
+  return detail::text(
+      {"the longest sample took ", in_seconds(c.longest_sample_seconds), ", and the ", c.depth,
+       " batches in flight take ", c.workers, c.workers == 1 ? " worker " : " workers ", in_seconds(covered),
+       ": whatever is begun first, the loop waits for it; keep more of them ready with prefetch(", wanted,
+       ") after batch"});
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
@@ -47849,6 +48372,8 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
   if (c.workers != 0 && idle > 0.25 && room > input) {
     v.limit = bottleneck::jitter;
+    v.advice = detail::too_long_a_sample(c, threads);
+    if (!v.advice.empty()) return v;
     v.advice =
         "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
         "them ready with prefetch(n) after batch, or make batches larger";
@@ -76493,6 +77018,136 @@ template <fixed_string Name, renaming_storage Storage, codec Codec>
                                                              load_options options = {}) {
   return {std::move(folder), std::move(with), options};
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/longest_first.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct longest_first_without_batch : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: longest_first looks for long samples in the batches that are in flight, and there are "
+        "none here; write it behind batch(n)");
+  }
+};
+struct longest_first_without_positions : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: longest_first begins samples of later batches early, and after filter, unbatch, pack "
+        "without lengths or over a source that is read forward it is unknown which samples those are; leave "
+        "it out, or choose samples with subset");
+  }
+};
+struct longest_first_without_numbers : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: longest_first knows samples by their numbers, and those of mix, or of joined sources with "
+        "orders, change from epoch to epoch; leave it out");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// Times of samples, learned in the run.
+struct learned_costs {
+  static constexpr bool learns = true;
+  [[nodiscard]] static std::string describe() { return "learned"; }
+};
+/// Bytes of samples, as the source knows them.
+struct costs_in_bytes {
+  static constexpr bool in_bytes = true;
+  [[nodiscard]] static std::string describe() { return "by bytes"; }
+};
+
+}  // namespace detail
+
+/// Begins samples that take far longer than others before their turn, so that their batch does not wait for
+/// them.
+/// Made by `longest_first`, `longest_first(by_bytes)` or `longest_first(cost)`; an annotation, behind
+/// `batch`.
+///
+/// Samples of the batches in flight (`prefetch(n)` after `batch`) that take at least 4 times as long as the
+/// mean are begun as much earlier as the other workers need to arrive at them, and not earlier: who begins a
+/// long sample too soon keeps a worker from the batch that is wanted next. Batches come in their order, with
+/// the same bytes, states, bad samples and errors as without it, on any number of workers. It does what it
+/// can if a sample takes less time than the workers take for what is in flight; where one takes longer,
+/// `report` says which number to raise. With fewer than two workers it does nothing.
+///
+/// How long samples take:
+///   longest_first            the run learns it: whatever took at least 4 times as long as the mean is remembered
+///                            by its number in the source, for the epochs to come, up to an eighth of the samples
+///                            and 2^18 of them (2 MiB). Nothing is known in the first epoch, nor after a
+///                            restart. Samples that take less than a microsecond on average are not looked at.
+///   longest_first(by_bytes)  as many bytes as the source says that they have: only where it knows, as it does
+///                            of samples in shards.
+///   longest_first(cost)      `cost` as `batch_by` takes it: a function of a sample's number in the source, or
+///                            values of all samples, as a `derived_index`, `durations()` of utterances or a
+///                            `sample_list`. Unsigned numbers, of which only the ratio to their mean matters. What
+///                            it throws counts as 0.
+/// Keeps all five guarantees. Cost: the position in the source of each sample, and its cost, are looked up
+/// once more, in the thread that asks for batches; where the run learns, the clock is read once per sample.
+/// No allocation per sample.
+/// Up to 32 samples of a batch are begun early. Throws `error(errc::argument)` when you open the plan for
+/// values that do not belong to the source, and for bytes of a source that does not know them.
+///
+/// MinatoLoader (EuroSys 2026) lets short samples overtake long ones instead, which changes the sequence.
+///
+///     auto loader = samples | decode<field<"txt", text>> | shuffle(seed(7)) | batch(32, ragged) | prefetch(16) |
+///                   longest_first;
+template <class Cost>
+struct longest_first_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "longest_first";
+  static constexpr bool begins_longest_first = true;
+
+  [[no_unique_address]] Cost cost{};
+
+  void apply(run_options&, bool /*after_batch*/) const {}
+  [[nodiscard]] std::string describe() const {
+    const std::string by = cost.describe();
+    return by.empty() ? std::string(stage_name) : detail::text({stage_name, "(", by, ")"});
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.forward || Context::facts.decided)
+      return mistakes::longest_first_without_positions{};
+    else if constexpr (!Context::facts.batched)
+      return mistakes::longest_first_without_batch{};
+    else if constexpr (Context::facts.renumbers)
+      return mistakes::longest_first_without_numbers{};
+    else
+      return mistakes::none{};
+  }
+};
+
+/// Makes `longest_first_stage`; by itself it is the one that learns.
+struct longest_first_fn : longest_first_stage<detail::learned_costs> {
+  [[nodiscard]] constexpr auto operator()(detail::costs_in_bytes) const {
+    return longest_first_stage<detail::costs_in_bytes>{};
+  }
+  template <class Cost>
+  [[nodiscard]] constexpr auto operator()(Cost given) const {
+    static_assert(detail::gives_costs<Cost>(),
+                  "penstock: longest_first's cost is a function that can be called when const with the "
+                  "number of a sample, "
+                  "a std::uint64_t, or values for every sample, and returns an unsigned number");
+    return longest_first_stage<detail::costs<Cost>>{{std::move(given)}};
+  }
+};
+
+inline constexpr longest_first_fn longest_first{};
+
+/// Samples take as long as they have bytes: `longest_first(by_bytes)`.
+inline constexpr detail::costs_in_bytes by_bytes{};
 
 }  // namespace penstock::inline v0_1
 

@@ -10,7 +10,8 @@
 int main() {
   const auto odd = [](int x) { return x % 2 != 0; };
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::batch(2) | penstock::longest_first;
+  auto loader =
+      penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::batch(2) | penstock::longest_first;
 #else
   auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::batch(2);
 #endif

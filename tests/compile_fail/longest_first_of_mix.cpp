@@ -10,7 +10,8 @@
 int main() {
   const auto some = penstock::from({1, 2, 3, 4});
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::mix(penstock::weights{1, 1}, some, some) | penstock::batch(2) | penstock::longest_first;
+  auto loader =
+      penstock::mix(penstock::weights{1, 1}, some, some) | penstock::batch(2) | penstock::longest_first;
 #else
   auto loader = penstock::mix(penstock::weights{1, 1}, some, some) | penstock::batch(2);
 #endif

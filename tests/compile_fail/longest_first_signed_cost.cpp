@@ -10,9 +10,11 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::longest_first([](std::uint64_t) { return -1; });
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) |
+                penstock::longest_first([](std::uint64_t) { return -1; });
 #else
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::longest_first([](std::uint64_t) { return 1u; });
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) |
+                penstock::longest_first([](std::uint64_t) { return 1u; });
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

@@ -74,7 +74,8 @@ TEST_CASE("observe/verdict: a loop that waits while workers wait for room has ji
   CHECK_THAT(v.advice, penstock_test::contains("serial front"));
 }
 
-TEST_CASE("observe/verdict: a sample that takes longer than the batches in flight names the number to raise") {
+TEST_CASE(
+    "observe/verdict: a sample that takes longer than the batches in flight names the number to raise") {
   auto c = base();
   c.stall_seconds = 3;
   c.worker_busy_seconds = 8;
@@ -86,9 +87,10 @@ TEST_CASE("observe/verdict: a sample that takes longer than the batches in fligh
   c.longest_sample_seconds = 0.9;
   const auto v = ps::judge(c);
   CHECK(v.limit == ps::bottleneck::jitter);
-  CHECK_THAT(v.advice, penstock_test::contains("the longest sample took 900 ms, and the 5 batches in flight take 2 "
-                                               "workers 160 ms") &&
-                           penstock_test::contains("prefetch(23) after batch"));
+  CHECK_THAT(v.advice,
+             penstock_test::contains("the longest sample took 900 ms, and the 5 batches in flight take 2 "
+                                     "workers 160 ms") &&
+                 penstock_test::contains("prefetch(23) after batch"));
 }
 
 TEST_CASE("observe/verdict: an interval is judged by itself") {

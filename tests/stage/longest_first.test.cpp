@@ -57,8 +57,8 @@ const auto slowly = [](std::uint64_t x, ps::rng& random) {
   return x * 1000 + random.below(1000);
 };
 
-/// A plan shows the same with and without `longest_first`: batches, origins, states, bad samples, errors. What it is to
-/// show is found out by its consumer alone.
+/// A plan shows the same with and without `longest_first`: batches, origins, states, bad samples, errors.
+/// What it is to show is found out by its consumer alone.
 template <class Plan>
 void check_same(const Plan& plan) {
   const seen wanted = look(plan | ps::workers(0), 3);
@@ -78,8 +78,8 @@ TEST_CASE("stage/longest_first: batches, states, bad samples and errors stay wha
   check_same(source | ps::map(slowly) | ps::batch(7, ps::tail::pad));
   check_same(source | ps::shard(1, 3) | ps::map(slowly) | ps::map(list_of) | ps::batch(16, ps::ragged));
   check_same(source | ps::map(list_of) | ps::batch_by(cost, 130, ps::pad_to_longest));
-  check_same(ps::generated(90, engine_test::identity) | ps::shuffle_buffer(11, ps::seed(3)) | ps::map(slowly) |
-             ps::batch(6));
+  check_same(ps::generated(90, engine_test::identity) | ps::shuffle_buffer(11, ps::seed(3)) |
+             ps::map(slowly) | ps::batch(6));
   check_same(broken_source() | ps::map(slowly) | ps::bad_samples::skip(20) | ps::batch(6));
   check_same(broken_source() | ps::shuffle(ps::seed(1)) | ps::map(list_of) | ps::bad_samples::replace(20) |
              ps::batch(6, ps::ragged));
@@ -96,12 +96,13 @@ TEST_CASE("stage/longest_first: packed rows and batches that functions change st
   const auto wanted = packed_texts::see_epoch(packed | ps::workers(0), 1);
   const auto length = [](std::uint64_t i) { return packed_texts::length_of(i) / 50 * 100 + 1; };
   for (const unsigned workers : {2u, 4u})
-    CHECK((packed_texts::see_epoch(packed | ps::prefetch(6) | ps::workers(workers) | ps::longest_first(length), 1) ==
-           wanted));
+    CHECK((packed_texts::see_epoch(
+               packed | ps::prefetch(6) | ps::workers(workers) | ps::longest_first(length), 1) == wanted));
 }
 
 TEST_CASE("stage/longest_first: a run resumes anywhere, on other ranks too, and may be adjusted") {
-  const auto samples = ps::generated(60, engine_test::identity) | ps::shuffle(ps::seed(4)) | ps::map(engine_test::noisy);
+  const auto samples =
+      ps::generated(60, engine_test::identity) | ps::shuffle(ps::seed(4)) | ps::map(engine_test::noisy);
   const auto plan = samples | ps::batch(5) | ps::prefetch(4);
   engine_test::check_all_stops(plan | ps::workers(3) | ps::longest_first(cost), plan | ps::workers(0), 2);
   engine_test::check_all_stops(plan | ps::workers(0), plan | ps::workers(3) | ps::longest_first(cost), 2, 3);
@@ -128,8 +129,8 @@ TEST_CASE("stage/longest_first: a run resumes anywhere, on other ranks too, and 
 
 TEST_CASE("stage/longest_first: a run that is stopped while long samples are made ends") {
   for (int i = 0; i < 20; ++i) {
-    auto run = (ps::generated(5000, engine_test::identity) | ps::map(slowly) | ps::batch(16) | ps::workers(3) |
-                ps::longest_first(cost))
+    auto run = (ps::generated(5000, engine_test::identity) | ps::map(slowly) | ps::batch(16) |
+                ps::workers(3) | ps::longest_first(cost))
                    .open();
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::microseconds(i * 100));
@@ -149,12 +150,14 @@ TEST_CASE("stage/longest_first: a long sample is begun before its turn") {
     std::atomic<int> too_late{0};
   } at;
   const auto until = [](const std::atomic<bool>& flag) {
-    for (const auto end = std::chrono::steady_clock::now() + 30s; !flag && std::chrono::steady_clock::now() < end;)
+    for (const auto end = std::chrono::steady_clock::now() + 30s;
+         !flag && std::chrono::steady_clock::now() < end;)
       std::this_thread::yield();
     return flag.load();
   };
-  // The two workers are held at their first samples until all batches are in flight. Sample 61 stands in the last of
-  // eight, and nobody goes on with the fifth before it is begun: in their order, both would wait for ever.
+  // The two workers are held at their first samples until all batches are in flight. Sample 61 stands in the
+  // last of eight, and nobody goes on with the fifth before it is begun: in their order, both would wait for
+  // ever.
   const auto sample = [&](std::uint64_t i) {
     if (at.waiting.fetch_add(1) < 2) (void)until(at.open);
     if (i == 61) at.begun = true;
@@ -162,8 +165,9 @@ TEST_CASE("stage/longest_first: a long sample is begun before its turn") {
     return std::vector<std::uint64_t>(1, i);
   };
   const auto dear = [](std::uint64_t i) { return std::uint64_t{i == 61 ? 100u : 1u}; };
-  auto run = (ps::generated(64, sample) | ps::batch(8) | ps::prefetch(7) | ps::workers(2) | ps::longest_first(dear))
-                 .open();
+  auto run =
+      (ps::generated(64, sample) | ps::batch(8) | ps::prefetch(7) | ps::workers(2) | ps::longest_first(dear))
+          .open();
   while (at.waiting < 2) std::this_thread::yield();
   at.open = true;
   std::uint64_t next = 0;
@@ -206,10 +210,13 @@ TEST_CASE("stage/longest_first: costs that fail or belong to other samples") {
         engine_test::read_plan(source | ps::batch(8) | ps::workers(0), 1));
   const auto few = source | ps::batch(8) | ps::longest_first(ps::sample_list(std::vector<std::uint32_t>(49)));
   CHECK_THAT(error_of([&] { (void)few.open(); }), contains("49") && contains("50"));
+  const auto unknown = source | ps::batch(8) | ps::longest_first(ps::by_bytes);
+  CHECK_THAT(error_of([&] { (void)unknown.open(); }), contains("does not know how many bytes a sample has"));
 }
 
 TEST_CASE("stage/longest_first: keeps all guarantees, says what it does, and allocates nothing per sample") {
-  const auto source = ps::generated(4000, engine_test::identity) | ps::map(list_of) | ps::batch(50, ps::ragged);
+  const auto source =
+      ps::generated(4000, engine_test::identity) | ps::map(list_of) | ps::batch(50, ps::ragged);
   const auto plan = source | ps::workers(2) | ps::longest_first(cost);
   static_assert(ps::elastic<decltype(plan)> && ps::lockstep<decltype(plan)> && ps::resumable<decltype(plan)>);
   CHECK_THAT(ps::describe(plan), contains("longest_first"));

@@ -207,7 +207,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   static constexpr decltype(engine_calls::evaluate_dear) evaluate_dear() {
     if constexpr (costs_type::any)
       return [](void* e, engine_worker& w, block& b, std::uint64_t slot, bool times) noexcept {
-        return noting_warnings(own(w), b, [&] { return self(e).evaluate_early(own(w), own(b), slot, times); });
+        return noting_warnings(own(w), b,
+                               [&] { return self(e).evaluate_early(own(w), own(b), slot, times); });
       };
     else
       return nullptr;
@@ -363,7 +364,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         return b.batches[0].valid;
       }
       if constexpr (costs_type::any)
-        if (this->begins_early()) return evaluate_apart(w, b, first, last, times);
+        if (this->begins_early())
+          return this->costs_.pass_over(b, *w.counts, w.apart, first, last, [&](auto begin, auto end) {
+            return evaluate_rows(w, b, begin, end, std::exchange(times, false));
+          });
       return evaluate_rows(w, b, first, last, times);
     }
   }
@@ -384,57 +388,11 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     }
     return samples;
   }
-  /// The same, but for those that other workers have begun before their turn.
-  std::uint64_t evaluate_apart(plan_worker& w, block_type& b, std::uint64_t first, std::uint64_t last,
-                               bool times) noexcept {
-    std::uint64_t* const apart = w.apart.slots.data();
-    std::sort(apart, apart + w.apart.count);
-    const std::uint64_t usual = learned_mean(w);
-    std::uint64_t samples = 0;
-    for (std::size_t i = 0; i <= w.apart.count; ++i) {
-      const std::uint64_t end = i == w.apart.count ? last : apart[i];
-      if (usual == 0) {
-        samples += evaluate_rows(w, b, first, end, std::exchange(times, false));
-      } else {
-        for (std::uint64_t begin = detail::now_ns(); first < end; ++first) {
-          if (const std::uint64_t one = evaluate_rows(w, b, first, first + 1, std::exchange(times, false)); one != 0) {
-            const std::uint64_t now = detail::now_ns();
-            if (now - begin >= usual * tuning::dear) learn(b, first, now - begin);
-            begin = now;
-            samples += one;
-          }
-        }
-      }
-      first = end + 1;
-    }
-    return samples;
-  }
   /// One row before its turn.
   std::uint64_t evaluate_early(plan_worker& w, block_type& b, std::uint64_t slot, bool times) noexcept {
     if constexpr (reader_traits_of<reader_type>.takes_fetched)
       detail::innermost(w.scratch).fetched.use(this->fetched(b.run_row + slot, b.run_row + slot + 1));
-    const std::uint64_t usual = learned_mean(w), begin = usual == 0 ? 0 : detail::now_ns();
-    const std::uint64_t samples = evaluate_rows(w, b, slot, slot + 1, times);
-    if (usual != 0) {
-      const std::uint64_t took = detail::now_ns() - begin;
-      learn(b, slot, took >= usual * tuning::dear ? took : 0);
-    }
-    return samples;
-  }
-  /// What a sample takes this worker, if samples are timed one by one to find those that take far longer;
-  /// otherwise 0.
-  static std::uint64_t learned_mean([[maybe_unused]] const plan_worker& w) noexcept {
-    if constexpr (costs_type::learns) {
-      const std::uint64_t samples = w.counts->samples.load(std::memory_order_relaxed);
-      if (samples < tuning::learned_after) return 0;
-      const std::uint64_t mean = w.counts->busy_ns.load(std::memory_order_relaxed) / samples;
-      return mean < tuning::learned_time ? 0 : mean;
-    }
-    return 0;
-  }
-  void learn([[maybe_unused]] const block_type& b, [[maybe_unused]] std::uint64_t row,
-             [[maybe_unused]] std::uint64_t ns) noexcept {
-    if constexpr (costs_type::learns) this->costs_.note(b.binding(b.index(row)), ns);
+    return this->costs_.watch(b, *w.counts, slot, [&] { return evaluate_rows(w, b, slot, slot + 1, times); });
   }
 
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,

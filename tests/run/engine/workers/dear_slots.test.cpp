@@ -18,7 +18,8 @@ namespace dear_slots_test {
 
 namespace ps = penstock;
 
-TEST_CASE("run/engine/workers/dear_slots: the one that is due first is claimed, once, and not before it is due") {
+TEST_CASE(
+    "run/engine/workers/dear_slots: the one that is due first is claimed, once, and not before it is due") {
   ps::dear_slots all(3);
   const std::vector<ps::dear_slot> one{{4, 9, 10}, {1, 9, 14}}, other{{7, 9, 12}};
   all.publish(3, one);
@@ -54,7 +55,8 @@ struct counting_worker {
   }
   void evaluate(std::uint64_t s, std::uint64_t grain) noexcept {
     apart.count = 0;
-    if (const std::uint32_t mine = dear->take(s, grain, grain + 1, apart); mine != 0) ring->count_pieces(s, mine);
+    if (const std::uint32_t mine = dear->take(s, grain, grain + 1, apart); mine != 0)
+      ring->count_pieces(s, mine);
     if (apart.count == 0) ++(*evaluated)[static_cast<std::size_t>(4 * s + grain)];
   }
   void finish(std::uint64_t s) noexcept { ++(*finished)[static_cast<std::size_t>(s)]; }

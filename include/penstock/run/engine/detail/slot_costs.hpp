@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/order/step_cut.hpp>
 #include <penstock/run/engine/tuning/slow_samples.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
+#include <penstock/run/engine/tuning/worker_counts.hpp>
 #include <penstock/run/engine/workers/dear_slots.hpp>
 #include <penstock/run/feed/placement.hpp>
 
@@ -30,6 +32,13 @@ inline constexpr std::size_t place_of_longest_first<light_tuple<Stages...>> = []
   return found;
 }();
 
+[[noreturn, gnu::cold]] inline void refuse_costs_in_bytes() {
+  throw error(errc::argument,
+              "longest_first(by_bytes): this source does not know how many bytes a sample has; write "
+              "longest_first, which learns, or longest_first(cost)")
+      .in_stage("longest_first");
+}
+
 /// What samples are expected to take, of a plan that does not ask.
 template <class Plan, bool Any = place_of_longest_first<typename Plan::stages_type> !=
                                  parts_in<typename Plan::stages_type>::count>
@@ -39,8 +48,8 @@ class slot_costs {
   slot_costs(const Plan&, const auto&) noexcept {}
 };
 
-/// Finds the samples of a block that take far longer than others, by `longest_first(cost)`. `find` is the
-/// consumer's, `note` any worker's.
+/// Finds the samples of a block that take far longer than others, by `longest_first(cost)`. `find` is called
+/// by the consumer, `pass_over` and `watch` by workers.
 template <class Plan>
 class slot_costs<Plan, true> {
   static constexpr std::size_t place = place_of_longest_first<typename Plan::stages_type>;
@@ -56,9 +65,7 @@ class slot_costs<Plan, true> {
     const reader_type& reader = *opened;
     found_.reserve(dear_slot::most);
     if constexpr (in_bytes) {
-      static_assert(tells_ranges<reader_type>,
-                    "penstock: longest_first(by_bytes) over a source that does not know how many bytes a sample has; "
-                    "write longest_first, which learns, or longest_first(cost)");
+      if (!tells_ranges<reader_type>) refuse_costs_in_bytes();
       if (const std::uint64_t each = bytes_per_sample_of(reader); each != 0)
         sum_ = static_cast<double>(each), count_ = 1;
     } else if constexpr (!learns) {
@@ -87,10 +94,52 @@ class slot_costs<Plan, true> {
     return {found_.data(), found_.size()};
   }
 
-  /// A sample took so long, or is known no longer to take so long.
-  void note(position source, std::uint64_t ns) noexcept { slow_.note(source.index, ns); }
+  /// Has a worker evaluate the rows [first, last) but those that others have begun before their turn, by
+  /// `evaluate(first, last)`, which returns how many samples that were; if the run learns, one by one.
+  template <class Block, class Evaluate>
+  std::uint64_t pass_over(const Block& b, const worker_counts& counts, dear_slots::others& apart,
+                          std::uint64_t first, std::uint64_t last, Evaluate evaluate) noexcept {
+    std::sort(apart.slots.begin(), apart.slots.begin() + static_cast<std::ptrdiff_t>(apart.count));
+    const std::uint64_t usual = learned_mean(counts);
+    std::uint64_t samples = 0;
+    for (std::size_t i = 0; i <= apart.count; ++i) {
+      const std::uint64_t end = i == apart.count ? last : apart.slots[i];
+      if (usual == 0) samples += evaluate(first, end);
+      for (std::uint64_t begin = usual == 0 ? 0 : now_ns(); usual != 0 && first < end; ++first) {
+        const std::uint64_t one = evaluate(first, first + 1), now = now_ns();
+        if (one != 0 && now - begin >= usual * tuning::dear) note(b, first, now - begin);
+        samples += one;
+        begin = now;
+      }
+      first = end + 1;
+    }
+    return samples;
+  }
+  /// Has a worker evaluate a row before its turn; if the run learns, takes note of how long that takes now.
+  template <class Block, class Evaluate>
+  std::uint64_t watch(const Block& b, const worker_counts& counts, std::uint64_t row,
+                      Evaluate evaluate) noexcept {
+    const std::uint64_t usual = learned_mean(counts), begin = usual == 0 ? 0 : now_ns(), samples = evaluate();
+    if (usual == 0) return samples;
+    const std::uint64_t took = now_ns() - begin;
+    note(b, row, took >= usual * tuning::dear ? took : 0);
+    return samples;
+  }
 
  private:
+  /// What a sample takes a worker, if its samples are timed one by one to find those that take far longer;
+  /// otherwise 0.
+  static std::uint64_t learned_mean([[maybe_unused]] const worker_counts& counts) noexcept {
+    if constexpr (!learns) return 0;
+    const std::uint64_t samples = counts.samples.load(std::memory_order_relaxed);
+    if (samples < tuning::learned_after) return 0;
+    const std::uint64_t mean = counts.busy_ns.load(std::memory_order_relaxed) / samples;
+    return mean < tuning::learned_time ? 0 : mean;
+  }
+  template <class Block>
+  void note(const Block& b, std::uint64_t row, std::uint64_t ns) noexcept {
+    slow_.note(b.binding(b.index(row)).index, ns);
+  }
   void add(const dear_slot& one) {
     if (found_.size() < dear_slot::most) return found_.push_back(one);
     const auto least = std::min_element(found_.begin(), found_.end(),

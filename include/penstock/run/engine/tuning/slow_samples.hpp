@@ -16,7 +16,8 @@ namespace penstock::inline v0_1 {
 /// Has room for an eighth of the samples of a source, and at most 2^18, 2 MiB; where there is no more, the
 /// longest stay. A hint: times are rounded to about a microsecond, and numbers that differ by a multiple of
 /// 2^40 are one.
-/// Threads: any. Cost: one cache line, and no lock; a sample is one word, so that it is never half of another.
+/// Threads: any. Cost: one cache line, and no lock; a sample is one word, so that it is never half of
+/// another.
 class slow_samples {
  public:
   explicit slow_samples(std::uint64_t samples);

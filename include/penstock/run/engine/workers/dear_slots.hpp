@@ -13,8 +13,8 @@ namespace penstock::inline v0_1 {
 /// A slot of a block whose sample takes far longer than others.
 struct dear_slot {
   std::uint64_t slot = 0;
-  double times = 0;           ///< so many times as long as the mean
-  std::uint64_t due = 0;      ///< the ticket before which a worker is to begin it
+  double times = 0;                        ///< so many times as long as the mean
+  std::uint64_t due = 0;                   ///< the ticket before which a worker is to begin it
   static constexpr std::size_t most = 32;  ///< of a block
 };
 
@@ -22,8 +22,8 @@ struct dear_slot {
 ///
 /// A sample that takes as long as r others keeps one of W workers busy while the others do r (W - 1) of them.
 /// So it is due when the workers are that many samples before it: then it is ready when they arrive there.
-/// Begun later it keeps the consumer waiting; begun earlier it takes a worker away from blocks that are wanted
-/// sooner. (Least laxity first, Dertouzos and Mok 1989, by tickets instead of a clock.)
+/// Begun later it keeps the consumer waiting; begun earlier it takes a worker away from blocks that are
+/// wanted sooner. (Least laxity first, Dertouzos and Mok 1989, by tickets instead of a clock.)
 ///
 /// One word for each block of the ring: the block's number, and a bit for each slot that nobody has begun.
 ///   publish   the consumer stores it, once all that workers read of the block is prepared, before it opens

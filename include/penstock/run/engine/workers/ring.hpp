@@ -92,8 +92,8 @@ class ring {
 
   /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
-  /// Consumer, before it opens block s: the block has so many pieces beyond its grains; see `dear_slots`. Nobody
-  /// touches `done` between the last piece of a block and the first of the next one here.
+  /// Consumer, before it opens block s: the block has so many pieces beyond its grains; see `dear_slots`.
+  /// Nobody touches `done` between the last piece of a block and the first of the next one here.
   void expect_more(std::uint64_t s, std::uint32_t pieces) noexcept {
     slots_[s % blocks_].done.store(0u - pieces, std::memory_order_relaxed);
   }
