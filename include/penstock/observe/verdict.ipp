@@ -48,6 +48,21 @@ PENSTOCK_INLINE std::string in_seconds(double seconds) {
   return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
 }
 
+/// Where batches are kept ready for less time than the longest sample takes, no order of work helps: says so,
+/// and how many batches it would take. Otherwise empty.
+inline std::string too_long_a_sample(const run_counters& c, double threads) {
+  if (c.workers == 0 || c.depth == 0 || c.batches == 0) return {};
+  const double batch = c.worker_busy_seconds / static_cast<double>(c.batches) / threads;
+  const double covered = batch * static_cast<double>(c.depth - 1);  // the loop has one
+  if (batch <= 0 || c.longest_sample_seconds <= covered) return {};
+  const auto wanted = static_cast<std::uint64_t>(std::min(1e6, c.longest_sample_seconds / batch)) + 1;
+  return detail::text(
+      {"the longest sample took ", in_seconds(c.longest_sample_seconds), ", and the ", c.depth,
+       " batches in flight take ", c.workers, c.workers == 1 ? " worker " : " workers ", in_seconds(covered),
+       ": whatever is begun first, the loop waits for it; keep more of them ready with prefetch(", wanted,
+       ") after batch"});
+}
+
 /// Judges by the counters alone.
 PENSTOCK_INLINE verdict judge_counters(const run_counters& c) {
   verdict v;
@@ -81,6 +96,8 @@ PENSTOCK_INLINE verdict judge_counters(const run_counters& c) {
   const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
   if (c.workers != 0 && idle > 0.25 && room > input) {
     v.limit = bottleneck::jitter;
+    v.advice = detail::too_long_a_sample(c, threads);
+    if (!v.advice.empty()) return v;
     v.advice =
         "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
         "them ready with prefetch(n) after batch, or make batches larger";
