@@ -16,12 +16,14 @@ enum class bottleneck : std::uint8_t {
   io,        ///< reading
   cpu,       ///< a stage that computes
   jitter,    ///< neither on average: samples take uneven times, and too few are kept ready for the slow ones
+  copy,      ///< the copy to the device
+  starved,   ///< processors: the threads of the step and the workers want more than there are
 };
 
 /// The name of a bottleneck, as `report` writes it.
 [[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
   constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
-                                        "jitter-bound"};
+                                        "jitter-bound", "copy-bound", "starved of processors"};
   return names[static_cast<std::size_t>(b)];
 }
 
