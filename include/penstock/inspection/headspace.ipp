@@ -40,15 +40,15 @@ PENSTOCK_INLINE bool is_starved(const headspace_legs& legs) {
   const double real = legs.real.seconds(), slower = std::max(legs.cached.seconds(), legs.loader.seconds());
   const processor_use all = legs.real.use_of_step(), step = legs.cached.use_of_step(),
                       load = legs.loader.use_of_step();
-  // Side by side they take longer than each alone, by waiting for processors, which their work fills. What
-  // else runs on this machine makes all of it wait.
+  const auto wanted = [](const processor_use& use) { return use.used + use.waited; };
+  // Side by side they take longer than each alone, because they wait for processors, and together they want
+  // more of them than there are. What else runs on the machine makes each of them wait when alone, too.
   const double lost = real - slower;
   const bool disturbed = lost > 0.25 * slower && all.waited - step.waited - load.waited > 0.5 * lost &&
-                         step.used + load.used > 0.75 * legs.processors * slower;
-  // The workers alone are too many for the processors.
-  const bool crowded = load.waited > 0.5 * load.used &&
-                       load.used > 0.8 * legs.processors * legs.loader.seconds() &&
-                       legs.loader.seconds() > legs.cached.seconds();
+                         wanted(step) + wanted(load) > 0.75 * legs.processors * slower;
+  // The workers alone are too many.
+  const bool crowded = legs.loader.counters.workers > legs.processors &&
+                       wanted(load) > 1.3 * legs.processors * legs.loader.seconds();
   return disturbed || crowded;
 }
 
@@ -173,9 +173,10 @@ PENSTOCK_INLINE std::string headspace_report::text() const {
               detail::in_seconds(one.saved) + " less" + (one.measured ? "" : " (by the time that workers spend there)");
   }
   if (!listed.empty()) all += listed + ".";
-  all += " Verdict: " + std::string(to_string(why.limit)) + ": " + why.advice + ".";
-  if (spread > 0.2) all += " The turns differed by " + detail::percent(spread) + ", so measure again when the "
-                           "machine is quiet.";
+  all += " It is " + std::string(to_string(why.limit)) + ": " + why.advice + ".";
+  if (spread > 0.2)
+    all += " The turns of the loop differed by " + detail::percent(spread) +
+           ": measure longer, or when the machine is quiet.";
   if (stopped) all += " It was stopped early.";
   return all;
 }

@@ -131,12 +131,11 @@ void wait_until_idle(const Run& run, double piece, const headspace_turn& turn) {
 /// Takes batches until the samples that are repeated are all there.
 template <class Run>
 void fill_repeated(Run& run, endless_batches<Run>& batches, const headspace_turn& turn) {
-  constexpr std::uint64_t enough = 2 * kept_by_place::places;  // samples without a new one
-  std::uint64_t kept = 0, since_sample = 0;
+  std::uint64_t kept = 0, since = 0;  // the number of samples when the last one was kept
   while (turn.before(0.5) && batches.next(run) != nullptr) {
     const run_counters now = run.counters();
-    if (now.kept.samples != kept) kept = now.kept.samples, since_sample = now.samples;
-    if (now.samples - since_sample > enough) return;
+    if (now.kept.samples != kept) kept = now.kept.samples, since = now.samples;
+    if (now.samples - since >= kept_by_place::places) return;
   }
 }
 
