@@ -101,7 +101,8 @@ bool take_lesser_turn(const Plan& p, const headspace_limits& limits, std::uint64
 /// What loading costs a training loop, and which part of the loader to blame: runs your step with the real
 /// loader, with one batch again and again, and the loader without the step.
 ///
-///     const auto found = headspace(loader, [&](auto& b) { train(b); });
+///     const auto numbers = generated(10'000, [](std::uint64_t i) { return i * i; }) | batch(64);
+///     const auto found = headspace(numbers, [&](auto& b) { train(b); });
 ///     std::cout << found.text() << "\n";
 ///     std::ofstream("headspace.svg") << found.svg();
 ///

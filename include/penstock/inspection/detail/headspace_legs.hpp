@@ -140,15 +140,32 @@ void fill_repeated(Run& run, endless_batches<Run>& batches, const headspace_turn
 }
 
 /// One turn of a leg: `one()` takes a step, and returns whether there was one; `counters()` are those of the
-/// run. Returns whether the turn was measured.
+/// run. Returns whether the turn was measured. A block may hold several batches; so a loop that waits now and
+/// then is measured from one wait to another.
 template <class One, class Counters>
 bool take_turn(headspace_turn& turn, headspace_leg& leg, std::uint64_t warm_up, One one, Counters counters) {
+  constexpr int longest_block = 16;
+  const double before = counters().stall_seconds;
   for (std::uint64_t i = 0; i < warm_up && turn.before(0.5); ++i)
     if (!one()) return false;
+  for (int i = 0; i < longest_block && turn.before(0.5); ++i) {
+    const double stalled = counters().stall_seconds;
+    if (stalled == before) break;
+    if (!one()) return false;
+    if (counters().stall_seconds > stalled) break;
+  }
+  const double start = counters().stall_seconds;
   turn.start(counters());
   do {
     if (!one()) return false;
   } while (turn.goes_on());
+  for (int i = 0; i < longest_block && turn.before(1); ++i) {
+    const double stalled = counters().stall_seconds;
+    if (stalled == start) break;
+    if (!one()) return false;
+    (void)turn.goes_on();
+    if (counters().stall_seconds > stalled) break;
+  }
   turn.end(leg, counters());
   return true;
 }
