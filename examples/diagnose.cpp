@@ -53,11 +53,11 @@ struct decoder {
 struct loop {
   std::string_view name;
   ps::bottleneck meant;
-  microseconds read{0};              // per sample, on average without a tail
-  double tail = 0, tail_factor = 1;  // now and then a read takes longer
-  microseconds decode{0};            // per sample
-  microseconds step{0};              // per batch, on the accelerator
-  microseconds launch{0};            // per batch, of the thread that runs the loop
+  microseconds read{0};                // per sample, on average without a tail
+  double tail = 0, tail_factor = 1;    // now and then a read takes longer
+  microseconds decode{0};              // per sample
+  microseconds step{0};                // per batch, on the accelerator
+  microseconds launch{0};              // per batch, of the thread that runs the loop
   std::uint64_t batch = 4, turn = 16;  // samples, and batches of a turn
   unsigned workers = 1;
   std::uint64_t ahead = 4;  // batches

@@ -90,14 +90,15 @@ TEST_CASE("inspection/headspace: what loops took says what holds a loop back") {
   CHECK(found.stages[1].saved == Approx(0.003));
   CHECK(found.stages[2].saved == Approx(0.001));
   CHECK_FALSE(found.stages[2].measured);
-  CHECK(found.text() ==
-        "A step takes 20.0 ms with the loader and 5.00 ms with a batch that is there already: loading costs "
-        "75.0% of the time, and with any other loader the loop would be at most 4.0 times as fast. The loader "
-        "alone needs 20.0 ms a batch. Without 'tar <&>' it would need 16.0 ms less, without 'decode' it would "
-        "need 3.00 ms less (by the time that workers spend there), without 'flip' it would need 1.00 ms less "
-        "(by the time that workers spend there). It is I/O-bound: 'tar <&>' holds the loop back: try "
-        "prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer bytes per sample. The "
-        "turns of the loop differed by 150.0%: measure longer, or when the machine is quiet.");
+  CHECK(
+      found.text() ==
+      "A step takes 20.0 ms with the loader and 5.00 ms with a batch that is there already: loading costs "
+      "75.0% of the time, and with any other loader the loop would be at most 4.0 times as fast. The loader "
+      "alone needs 20.0 ms a batch. Without 'tar <&>' it would need 16.0 ms less, without 'decode' it would "
+      "need 3.00 ms less (by the time that workers spend there), without 'flip' it would need 1.00 ms less "
+      "(by the time that workers spend there). It is I/O-bound: 'tar <&>' holds the loop back: try "
+      "prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer bytes per sample. The "
+      "turns of the loop differed by 150.0%: measure longer, or when the machine is quiet.");
   CHECK_THAT(found.svg(), contains("tar &lt;&amp;&gt;") && contains("16.0 ms, 80.0%") && contains("</svg>"));
 
   legs.loader.counters.source_computes = true;
@@ -168,14 +169,13 @@ TEST_CASE("inspection/headspace: threads that wait for each other's processors")
 
 TEST_CASE("inspection/headspace: a few samples stand in for all, and random stages go on") {
   std::atomic<int> made{0};
-  const auto plan =
-      ps::generated(200,
-                    [&](std::uint64_t i) {
-                      ++made;
-                      return i;
-                    }) |
-      ps::shuffle(ps::seed(3)) | ps::map([](std::uint64_t x) { return x * 1000; }) |
-      ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(1000); }) | ps::batch(10);
+  const auto plan = ps::generated(200,
+                                  [&](std::uint64_t i) {
+                                    ++made;
+                                    return i;
+                                  }) |
+                    ps::shuffle(ps::seed(3)) | ps::map([](std::uint64_t x) { return x * 1000; }) |
+                    ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(1000); }) | ps::batch(10);
   using places = ps::detail::repeat_places_of<std::remove_const_t<decltype(plan)>>;
   STATIC_REQUIRE(places::value.first == 0);
   STATIC_REQUIRE(places::value.last == 2);  // behind the first map, which is the second stage
@@ -229,8 +229,12 @@ TEST_CASE("inspection/headspace: what a step throws passes through, and a batch 
     if (++steps == 5) throw std::runtime_error("a step");
   };
   CHECK_THROWS_WITH(ps::headspace<counted>(plan, throwing, quick), "a step");
-  CHECK(error_of([&] { (void)ps::headspace<counted>(plan, [](auto& b) { b.reset(); }, quick); }) ==
-        "penstock: headspace: the step moves its batch away, so it cannot get the same one again; let it take the batch "
+  CHECK(error_of([&] {
+          (void)ps::headspace<counted>(
+              plan, [](auto& b) { b.reset(); }, quick);
+        }) ==
+        "penstock: headspace: the step moves its batch away, so it cannot get the same one again; let it "
+        "take the batch "
         "by reference");
   CHECK_THAT(error_of([&] { (void)ps::headspace<counted>(plan, [](auto&) {}, {.batches = 0}); }),
              contains("at least 1"));
@@ -239,19 +243,23 @@ TEST_CASE("inspection/headspace: what a step throws passes through, and a batch 
 
   // A step of no cost; without threads; and one turn that has no time.
   for (const unsigned workers : {0u, 1u}) {
-    const auto found = ps::headspace<counted>(slow_numbers(workers, {}), [](auto&) {}, quick);
+    const auto found = ps::headspace<counted>(
+        slow_numbers(workers, {}), [](auto&) {}, quick);
     CHECK(found.share() > 0);
     CHECK(found.stages.size() == 2);
     CHECK_FALSE(found.stages[1].measured);
   }
   auto hurried = quick;
   hurried.within = std::chrono::nanoseconds(1);
-  CHECK(ps::headspace<counted>(plan, [](auto&) {}, hurried).steps == 2);
+  CHECK(ps::headspace<counted>(
+            plan, [](auto&) {}, hurried)
+            .steps == 2);
 
   std::stop_source stop;
   auto stoppable = quick;
   stoppable.stop = stop.get_token();
-  const auto found = ps::headspace<counted>(plan, [&](auto&) { stop.request_stop(); }, stoppable);
+  const auto found = ps::headspace<counted>(
+      plan, [&](auto&) { stop.request_stop(); }, stoppable);
   CHECK(found.stopped);
   CHECK_THAT(found.text(), contains("was stopped"));
 }
@@ -276,12 +284,17 @@ struct counting_source : ps::opens_as_plan<counting_source> {
 
 TEST_CASE("inspection/headspace: samples without batches, forward sources, and nothing at all") {
   int sum = 0;
-  const auto rows = ps::headspace(counting_source{}, [&](int& x) { sum += x; }, quick);
+  const auto rows = ps::headspace(
+      counting_source{}, [&](int& x) { sum += x; }, quick);
   CHECK(rows.steps == 4);
   CHECK(rows.real > 0);
   CHECK(sum > 0);
   const auto none = ps::from({1, 2, 3}) | ps::filter([](int x) { return x > 3; }) | ps::batch(2);
-  CHECK_THAT(error_of([&] { (void)ps::headspace<headspace_stages::counted>(none, [](auto&) {}, quick); }), contains("has no batch"));
+  CHECK_THAT(error_of([&] {
+               (void)ps::headspace<headspace_stages::counted>(
+                   none, [](auto&) {}, quick);
+             }),
+             contains("has no batch"));
 }
 
 }  // namespace headspace_test

@@ -138,9 +138,7 @@ class sample_cache_node {
   Up up;
 
   sample_cache_node(Up inner, std::uint64_t limit, Numbering numbering = {})
-      : up(std::move(inner)),
-        numbering_(numbering),
-        table_(new detail::sample_cache_table(limit, destroy)) {}
+      : up(std::move(inner)), numbering_(numbering), table_(new detail::sample_cache_table(limit, destroy)) {}
 
   /// Whether a sample of the source is kept, and so not read again.
   [[nodiscard]] bool is_kept(position source) const noexcept { return numbering_.is_kept(*table_, source); }

@@ -20,12 +20,12 @@ namespace penstock::inline v0_1 {
 
 /// Options of `headspace`.
 struct headspace_options {
-  std::uint64_t batches = 32;                           ///< that count in each turn of a loop
-  std::chrono::nanoseconds at_least{100'000'000};       ///< a turn takes more batches until this has passed
-  std::uint64_t warm_up = 4;                            ///< batches before those
-  unsigned turns = 3;                                   ///< of each loop, of which the median counts
-  std::chrono::nanoseconds within{60'000'000'000};      ///< all turns together
-  std::stop_token stop{};                               ///< ends it early
+  std::uint64_t batches = 32;                       ///< that count in each turn of a loop
+  std::chrono::nanoseconds at_least{100'000'000};   ///< a turn takes more batches until this has passed
+  std::uint64_t warm_up = 4;                        ///< batches before those
+  unsigned turns = 3;                               ///< of each loop, of which the median counts
+  std::chrono::nanoseconds within{60'000'000'000};  ///< all turns together
+  std::stop_token stop{};                           ///< ends it early
 };
 
 /// Where `headspace` finds out what single stages cost.
@@ -44,10 +44,10 @@ struct headspace_stage {
 
 /// What `headspace` found.
 struct headspace_report {
-  double real = 0;    ///< seconds a step with the loader
-  double cached = 0;  ///< with one batch again and again: the step alone
-  double loader = 0;  ///< a batch of the loader alone
-  double spread = 0;  ///< by how much the turns of `real` differed, as a share of it
+  double real = 0;                      ///< seconds a step with the loader
+  double cached = 0;                    ///< with one batch again and again: the step alone
+  double loader = 0;                    ///< a batch of the loader alone
+  double spread = 0;                    ///< by how much the turns of `real` differed, as a share of it
   std::uint64_t steps = 0;              ///< that `real` is of
   bool stopped = false;                 ///< before each loop had all its turns
   std::vector<headspace_stage> stages;  ///< source first, the copy to the device last
@@ -145,8 +145,8 @@ template <headspace_stages Stages = headspace_stages::measured, class Source, cl
                 "penstock: headspace calls the step with what a loop over the plan would get; write "
                 "headspace(plan, [&](auto& batch) { train(batch); })");
   constexpr bool measured = Stages == headspace_stages::measured;
-  constexpr detail::repeat_places places = measured ? detail::repeat_places_of<plan_type>::value
-                                                    : detail::repeat_places{};
+  constexpr detail::repeat_places places =
+      measured ? detail::repeat_places_of<plan_type>::value : detail::repeat_places{};
   constexpr bool has_first = places.first != detail::repeat_places::nowhere;
   constexpr bool has_last = places.last != detail::repeat_places::nowhere;
   constexpr bool copies = [] {
@@ -155,8 +155,7 @@ template <headspace_stages Stages = headspace_stages::measured, class Source, cl
     else
       return false;
   }();
-  const detail::headspace_limits limits =
-      detail::limits_of_turns(options, 3 + has_first + has_last + copies);
+  const detail::headspace_limits limits = detail::limits_of_turns(options, 3 + has_first + has_last + copies);
 
   detail::headspace_legs legs;
   run_options alone = options_of(p);
@@ -227,7 +226,8 @@ template <headspace_stages Stages = headspace_stages::measured, class Source, cl
   }
   legs.stopped = options.stop.stop_requested();
   if (!goes_on && !legs.stopped)
-    detail::refuse_headspace("the plan has no batch, so there is no step to measure; see what its filters drop");
+    detail::refuse_headspace(
+        "the plan has no batch, so there is no step to measure; see what its filters drop");
   return detail::judge_headspace(legs);
 }
 /// Of a source alone: its samples.

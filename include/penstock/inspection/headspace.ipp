@@ -92,15 +92,18 @@ PENSTOCK_INLINE std::vector<headspace_stage> stages_of(const headspace_legs& leg
 
 PENSTOCK_INLINE std::string advice_of_stage(bottleneck limit, const std::string& name, bool has_workers) {
   if (limit == bottleneck::copy)
-    return "the copy '" + name + "' holds the loop back: copy fewer bytes, as 8-bit images that on_device makes "
+    return "the copy '" + name +
+           "' holds the loop back: copy fewer bytes, as 8-bit images that on_device makes "
            "into numbers";
   const std::string stage = "'" + name + "' holds the loop back: ";
   if (!has_workers) return stage + "give it threads with workers(n)";
   if (limit == bottleneck::io)
-    return stage + "try prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer bytes per "
-                   "sample";
-  return stage + "give it more workers if there are processors, make it cheaper, keep what it makes with "
-                 "keep_in_memory, or do it once when the data are packed";
+    return stage +
+           "try prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer bytes per "
+           "sample";
+  return stage +
+         "give it more workers if there are processors, make it cheaper, keep what it makes with "
+         "keep_in_memory, or do it once when the data are packed";
 }
 
 /// What holds the loop back, once it is known that it waits.
@@ -109,10 +112,11 @@ PENSTOCK_INLINE verdict blame(const headspace_legs& legs, const std::vector<head
   verdict v = judge(legs.real.counters);
   if (is_starved(legs)) {
     v.limit = bottleneck::starved;
-    v.advice = "the threads of the step and the workers want more processors than there are (" +
-               std::to_string(static_cast<unsigned>(legs.processors)) +
-               "): give the process more of them, or do less: a step with fewer threads, cheaper stages, work "
-               "that is done once when the data are packed";
+    v.advice =
+        "the threads of the step and the workers want more processors than there are (" +
+        std::to_string(static_cast<unsigned>(legs.processors)) +
+        "): give the process more of them, or do less: a step with fewer threads, cheaper stages, work "
+        "that is done once when the data are packed";
     return v;
   }
   if (v.limit == bottleneck::jitter) return v;
@@ -125,9 +129,9 @@ PENSTOCK_INLINE verdict blame(const headspace_legs& legs, const std::vector<head
     if (v.limit == bottleneck::consumer || v.limit == bottleneck::unknown) v = alone;
     return v;
   }
-  v.limit = dearest >= c.stages.size()                ? bottleneck::copy
+  v.limit = dearest >= c.stages.size()           ? bottleneck::copy
             : dearest == 0 && !c.source_computes ? bottleneck::io
-                                                      : bottleneck::cpu;
+                                                 : bottleneck::cpu;
   v.busiest = stages[dearest].name;
   v.advice = advice_of_stage(v.limit, v.busiest, c.workers != 0);
   return v;
@@ -163,16 +167,17 @@ PENSTOCK_INLINE headspace_report judge_headspace(const headspace_legs& legs) {
 
 PENSTOCK_INLINE std::string headspace_report::text() const {
   if (real <= 0 || cached <= 0 || loader <= 0) return "Nothing was measured: " + why.advice + ".";
-  std::string all = "A step takes " + detail::in_seconds(real) + " with the loader and " +
-                    detail::in_seconds(cached) + " with a batch that is there already: loading costs " +
-                    detail::percent(share()) + " of the time, and with any other loader the loop would be at most " +
-                    detail::as_fast(most_gain()) + ". The loader alone needs " + detail::in_seconds(loader) +
-                    " a batch.";
+  std::string all =
+      "A step takes " + detail::in_seconds(real) + " with the loader and " + detail::in_seconds(cached) +
+      " with a batch that is there already: loading costs " + detail::percent(share()) +
+      " of the time, and with any other loader the loop would be at most " + detail::as_fast(most_gain()) +
+      ". The loader alone needs " + detail::in_seconds(loader) + " a batch.";
   std::string listed;
   for (const headspace_stage& one : stages) {
     if (one.saved < 0.01 * loader) continue;
     listed += (listed.empty() ? " Without " : ", without ") + ("'" + one.name + "'") + " it would need " +
-              detail::in_seconds(one.saved) + " less" + (one.measured ? "" : " (by the time that workers spend there)");
+              detail::in_seconds(one.saved) + " less" +
+              (one.measured ? "" : " (by the time that workers spend there)");
   }
   if (!listed.empty()) all += listed + ".";
   all += " It is " + std::string(to_string(why.limit)) + ": " + why.advice + ".";
@@ -202,8 +207,8 @@ PENSTOCK_INLINE std::string headspace_report::svg() const {
   std::string body;
   unsigned y = 52;
   const auto text = [&](unsigned x, unsigned at, const char* anchor, const std::string& words) {
-    detail::append(body, {"<text x=\"", x, "\" y=\"", at, "\" text-anchor=\"", anchor, "\" fill=\"", ink, "\">",
-                          words, "</text>\n"});
+    detail::append(body, {"<text x=\"", x, "\" y=\"", at, "\" text-anchor=\"", anchor, "\" fill=\"", ink,
+                          "\">", words, "</text>\n"});
   };
   const auto pixels = [&](double seconds, double longest) {
     return longest > 0 ? static_cast<unsigned>(width * std::clamp(seconds / longest, 0.0, 1.0)) : 0u;
@@ -238,11 +243,12 @@ PENSTOCK_INLINE std::string headspace_report::svg() const {
   }
   y += 22;
   text(20, y, "start", "verdict: " + std::string(to_string(why.limit)));
-  return detail::text({"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 ", y + 18,
-                       "\" width=\"760\" height=\"", y + 18,
-                       "\" font-size=\"14\" font-family=\"system-ui, -apple-system, Segoe UI, Helvetica, Arial, "
-                       "sans-serif\" role=\"img\">\n<title>", escaped("What loading costs, by headspace"), "</title>\n",
-                       body, "</svg>\n"});
+  return detail::text(
+      {"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 ", y + 18, "\" width=\"760\" height=\"",
+       y + 18,
+       "\" font-size=\"14\" font-family=\"system-ui, -apple-system, Segoe UI, Helvetica, Arial, "
+       "sans-serif\" role=\"img\">\n<title>",
+       escaped("What loading costs, by headspace"), "</title>\n", body, "</svg>\n"});
 }
 
 }  // namespace penstock::inline v0_1

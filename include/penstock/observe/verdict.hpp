@@ -22,8 +22,9 @@ enum class bottleneck : std::uint8_t {
 
 /// The name of a bottleneck, as `report` writes it.
 [[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
-  constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
-                                        "jitter-bound", "copy-bound", "starved of processors"};
+  constexpr std::string_view names[] = {
+      "unknown",    "consumer-bound",       "I/O-bound", "CPU-bound", "jitter-bound",
+      "copy-bound", "starved of processors"};
   return names[static_cast<std::size_t>(b)];
 }
 

@@ -27,7 +27,8 @@ PENSTOCK_INLINE processor_use processor_use_now() {
       const std::string path = std::string("/proc/self/task/") + one->d_name + "/schedstat";
       if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
         unsigned long long ran = 0, waited = 0;
-        if (std::fscanf(file, "%llu %llu", &ran, &waited) == 2) all.waited += 1e-9 * static_cast<double>(waited);
+        if (std::fscanf(file, "%llu %llu", &ran, &waited) == 2)
+          all.waited += 1e-9 * static_cast<double>(waited);
         std::fclose(file);
       }
     }
