@@ -19269,9 +19269,17 @@ class sample_cache_table {
 
 }  // namespace detail
 
+/// Samples are kept by their numbers in the source.
+struct kept_by_sample {
+  [[nodiscard]] static std::uint64_t number(const sample_position& p) noexcept { return p.source.index; }
+  [[nodiscard]] static bool is_kept(const detail::sample_cache_table& table, position source) noexcept {
+    return table.find(source.index) != nullptr;
+  }
+};
+
 /// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
-/// from `Up`.
-template <class Up, class Element>
+/// from `Up`; `Numbering` says by which number.
+template <class Up, class Element, class Numbering = kept_by_sample>
 class sample_cache_node {
   using form = kept<Element>;
 
@@ -19289,11 +19297,11 @@ class sample_cache_node {
 
   Up up;
 
-  sample_cache_node(Up inner, std::uint64_t limit)
-      : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
+  sample_cache_node(Up inner, std::uint64_t limit, Numbering numbering = {})
+      : up(std::move(inner)), numbering_(numbering), table_(new detail::sample_cache_table(limit, destroy)) {}
 
   /// Whether a sample of the source is kept, and so not read again.
-  [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
+  [[nodiscard]] bool is_kept(position source) const noexcept { return numbering_.is_kept(*table_, source); }
   [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
 
   template <class Timing, class Sink>
@@ -19310,7 +19318,8 @@ class sample_cache_node {
     };
     if constexpr (Timing::value) root.landing = {};
     const std::uint64_t begin = Timing::now();
-    const form* const found = find(p.source);
+    const std::uint64_t number = numbering_.number(p);
+    const form* const found = find(number);
     detail::count_call(w.cost, begin, timing);
     if (found != nullptr) {
       detail::innermost(up).pass_over(detail::innermost(w.up));
@@ -19321,41 +19330,42 @@ class sample_cache_node {
         p, w.up,
         [&]<class V>(V&& value) {
           const std::uint64_t arrived = Timing::now();
-          const form& here = make(p.source, std::forward<V>(value), made, w.own);
+          const form& here = make(number, std::forward<V>(value), made, w.own);
           w.cost.nanoseconds += Timing::now() - arrived;
           show(here);
         },
         timing);
     const std::uint64_t evaluated = Timing::now();
-    add(p.source, made);
+    add(number, made);
     w.cost.nanoseconds += Timing::now() - evaluated;
   }
 
  private:
   /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
   template <class V>
-  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
+  [[nodiscard]] const form& make(std::uint64_t number, V&& value, std::unique_ptr<form>& made,
                                  form& passing) const {
     if (!table_->full()) made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
-    if (!made) table_->count_uncached(source.index);
+    if (!made) table_->count_uncached(number);
     return into;
   }
   /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
-  void add(position source, std::unique_ptr<form>& made) const {
+  void add(std::uint64_t number, std::unique_ptr<form>& made) const {
     if (!made) return;
     constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
     const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
-    const void* const there = table_->add(source.index, made.get(), bytes);
+    const void* const there = table_->add(number, made.get(), bytes);
     if (there == made.get()) (void)made.release();
-    if (there == nullptr) table_->count_uncached(source.index);
+    if (there == nullptr) table_->count_uncached(number);
   }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
-  [[nodiscard]] const form* find(position source) const noexcept {
-    return static_cast<const form*>(table_->use(source.index));
+  [[nodiscard]] const form* find(std::uint64_t number) const noexcept {
+    return static_cast<const form*>(table_->use(number));
   }
 
+  [[no_unique_address]] Numbering numbering_;
   shared<detail::sample_cache_table> table_;
 };
 
@@ -39272,6 +39282,1083 @@ template <source Source>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/inspection/detail/repeated_samples.hpp
+
+/// A plan with a part of its work taken away: the stages up to a place, or the copy to its device.
+namespace penstock::inline v0_1::detail {
+
+/// A few samples, one for each place in the order modulo their number, stand in for all.
+struct kept_by_place {
+  static constexpr std::uint64_t places = 32;
+  [[nodiscard]] static std::uint64_t number(const sample_position& p) noexcept { return p.at.index % places; }
+  /// Nothing is read ahead.
+  [[nodiscard]] static bool is_kept(const sample_cache_table&, position) noexcept { return true; }
+};
+
+/// Shows the same few samples over and over, so that the stages before it soon cost nothing. Those behind it
+/// work on each as ever; random ones draw other numbers each time.
+struct repeated_samples_stage {
+  using penstock_part = sample_cache_tag;
+  static constexpr std::string_view stage_name = "repeated samples";
+
+  template <class In>
+  using output = shown_of<In>;
+  template <class Element, class Up>
+  [[nodiscard]] sample_cache_node<Up, Element, kept_by_place> around(Up up) const {
+    return {std::move(up), 1_GiB};
+  }
+};
+
+/// Where samples of a plan can be repeated: before the stage of that number.
+struct repeat_places {
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+  std::size_t first = nowhere;  ///< as early as possible
+  std::size_t last = nowhere;   ///< later than that, and before everything that is to differ in each epoch
+};
+
+/// `Computed`: whether the stage before this place made new values.
+template <bool Computed, class Context, class... Rest>
+struct find_repeat_places {
+  static consteval repeat_places behind(std::size_t place, repeat_places found) {
+    using element = std::remove_cvref_t<typename Context::element>;
+    constexpr auto f = Context::facts;
+    if constexpr (f.forward || f.decided || f.expanded || f.batched) {
+      return found;
+    } else {
+      if constexpr (Computed && keepable<element>) {
+        using repeated = typename fold_context<Context, repeated_samples_stage>::type;
+        if constexpr (is_right<typename diagnose_all<repeated, Rest...>::type>) {
+          if (found.first == repeat_places::nowhere)
+            found.first = place;
+          else if (!f.drawn && !f.placed)
+            found.last = place;
+        }
+      }
+      return go_on(place, found, static_cast<const light_tuple<Rest...>*>(nullptr));
+    }
+  }
+
+ private:
+  static consteval repeat_places go_on(std::size_t, repeat_places found, const light_tuple<>*) {
+    return found;
+  }
+  template <class Stage, class... More>
+  static consteval repeat_places go_on(std::size_t place, repeat_places found,
+                                       const light_tuple<Stage, More...>*) {
+    return find_repeat_places<value_stage<Stage>, typename fold_context<Context, Stage>::type,
+                              More...>::behind(place + 1, found);
+  }
+};
+
+template <class Plan>
+struct repeat_places_of;
+template <class Source, class... Stages>
+struct repeat_places_of<plan<Source, Stages...>> {
+  static constexpr repeat_places value = [] {
+    if constexpr (plan_parts<plan<Source, Stages...>>::packed)
+      return repeat_places{};  // a row expects samples of certain lengths
+    else
+      return find_repeat_places<true, context_of<Source>, Stages...>::behind(0, {});
+  }();
+  /// How many of the stages that a run counts come before such a place; the source is one.
+  static constexpr std::size_t counted(std::size_t place) {
+    std::size_t count = 1, at = 0;
+    ((count += at++ < place && value_stage<Stages> ? 1u : 0u), ...);
+    return count;
+  }
+};
+
+template <std::size_t Place, class Source, class... Stages>
+auto with_repeated_samples(const plan<Source, Stages...>& p) {
+  return [&]<std::size_t... Before, std::size_t... After>(std::index_sequence<Before...>,
+                                                          std::index_sequence<After...>) {
+    return make_plan(p.source(), make_light_tuple(at<Before>(p.stages())..., repeated_samples_stage{},
+                                                  at<Place + After>(p.stages())...));
+  }(std::make_index_sequence<Place>{}, std::make_index_sequence<sizeof...(Stages) - Place>{});
+}
+
+template <class... Kept>
+auto stages_on_host(light_tuple<Kept...> kept) {
+  return kept;
+}
+template <class... Kept, class Stage, class... Rest>
+auto stages_on_host(light_tuple<Kept...> kept, const Stage& stage, const Rest&... rest) {
+  if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>)
+    return stages_on_host(std::move(kept), rest...);
+  else
+    return stages_on_host(join(std::move(kept), make_light_tuple(stage)), rest...);
+}
+/// The plan without its device, and without what works there.
+template <class Source, class... Stages>
+auto without_device(const plan<Source, Stages...>& p) {
+  return make_plan(p.source(), p.stages().apply([](const Stages&... all) {
+    return stages_on_host(light_tuple<>{}, all...);
+  }));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/inspection/detail/headspace_legs.hpp
+
+/// How `headspace` measures: loops that take turns.
+namespace penstock::inline v0_1::detail {
+
+/// What the threads of this process took of its processors so far, in seconds.
+struct processor_use {
+  double used = 0;
+  double waited = 0;  ///< ready to run while others had the processor; 0 if the system does not say
+};
+[[nodiscard]] processor_use processor_use_now();
+
+/// What one loop took, in seconds per step.
+struct headspace_leg {
+  std::vector<double> turns;
+  processor_use use{};
+  run_counters counters{};  ///< of all turns together
+  std::uint64_t steps = 0;
+
+  /// The median of the turns; 0 without any.
+  [[nodiscard]] double seconds() const;
+  /// Per step.
+  [[nodiscard]] processor_use use_of_step() const;
+  [[nodiscard]] double busy_of_step(std::size_t stage) const;
+};
+
+/// How long turns are.
+struct headspace_limits {
+  std::uint64_t batches = 0;
+  std::chrono::nanoseconds at_least{};
+  std::chrono::nanoseconds turn{};  ///< the most that a turn may take
+  std::stop_token stop{};
+};
+
+/// The clock of one turn: first a warm-up, and then the steps that count.
+class headspace_turn {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  explicit headspace_turn(const headspace_limits& limits) : limits_(&limits) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return limits_->stop.stop_requested(); }
+  /// Whether less than this part of the turn's time has passed.
+  [[nodiscard]] bool before(double part) const {
+    return !stopped() && std::chrono::duration<double>(clock::now() - begin_) <
+                             part * std::chrono::duration<double>(limits_->turn);
+  }
+
+  void start(const run_counters& now);
+  /// After a step: whether one more is to be measured.
+  [[nodiscard]] bool goes_on() {
+    ++steps_;
+    end_ = clock::now();
+    return !stopped() && end_ - begin_ < limits_->turn &&
+           (steps_ < limits_->batches || end_ - start_ < limits_->at_least);
+  }
+  void end(headspace_leg& leg, const run_counters& now);
+
+ private:
+  const headspace_limits* limits_;
+  clock::time_point begin_ = clock::now(), start_{}, end_{};
+  std::uint64_t steps_ = 0;
+  processor_use use_{};
+  run_counters counters_{};
+};
+
+/// The batches of a run, epoch after epoch.
+template <class Run>
+class endless_batches {
+ public:
+  explicit endless_batches(Run& run)
+      : epoch_(run.epochs(std::uint64_t{1} << 32).begin()), at_((*epoch_).begin()) {}
+
+  /// The next one; null if the run was stopped, or two epochs in a row have none.
+  [[nodiscard]] typename Run::value_type* next(const Run& run) {
+    if (begun_) ++at_;
+    begun_ = true;
+    for (unsigned empty = 0; at_ == std::default_sentinel; ++empty) {
+      if (empty == 2 || run.stopped()) return nullptr;
+      ++epoch_;
+      at_ = (*epoch_).begin();
+    }
+    return &*at_;
+  }
+
+ private:
+  typename Run::epochs_range::iterator epoch_;
+  typename Run::iterator at_;
+  bool begun_ = false;
+};
+
+/// Takes what is ready, until the consumer waits for a batch: so that no turn lives on what was made before
+/// it.
+template <class Run>
+void take_ready(Run& run, endless_batches<Run>& batches, const headspace_turn& turn) {
+  const run_counters before = run.counters();
+  if (before.workers == 0) return;
+  std::uint64_t left = before.depth;
+  if constexpr (!plan_parts<typename Run::plan_type>::direct) left *= 4096;  // of chunks
+  while (left-- != 0 && turn.before(0.25) && batches.next(run) != nullptr)
+    if (run.counters().stall_seconds > before.stall_seconds) return;
+}
+
+/// Waits until the workers of a run have no room to go on, so that they do not disturb what is measured next.
+/// `piece`: seconds that a piece of their work may take.
+template <class Run>
+void wait_until_idle(const Run& run, double piece, const headspace_turn& turn) {
+  run_counters now = run.counters();
+  if (now.workers == 0) return;
+  const auto pause = std::chrono::duration<double>(std::clamp(piece * now.workers, 1e-3, 1.0));
+  for (double before = -1; now.worker_busy_seconds != before && turn.before(1); now = run.counters()) {
+    before = now.worker_busy_seconds;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// Takes batches until the samples that are repeated are all there.
+template <class Run>
+void fill_repeated(Run& run, endless_batches<Run>& batches, const headspace_turn& turn) {
+  std::uint64_t kept = 0, since = 0;  // the number of samples when the last one was kept
+  while (turn.before(0.5) && batches.next(run) != nullptr) {
+    const run_counters now = run.counters();
+    if (now.kept.samples != kept) kept = now.kept.samples, since = now.samples;
+    if (now.samples - since >= kept_by_place::places) return;
+  }
+}
+
+/// One turn of a leg: `one()` takes a step, and returns whether there was one; `counters()` are those of the
+/// run. Returns whether the turn was measured. A block may hold several batches; so a loop that waits now and
+/// then is measured from one wait to another.
+template <class One, class Counters>
+bool take_turn(headspace_turn& turn, headspace_leg& leg, std::uint64_t warm_up, One one, Counters counters) {
+  constexpr int longest_block = 16;
+  const double before = counters().stall_seconds;
+  for (std::uint64_t i = 0; i < warm_up && turn.before(0.5); ++i)
+    if (!one()) return false;
+  for (int i = 0; i < longest_block && turn.before(0.5); ++i) {
+    const double stalled = counters().stall_seconds;
+    if (stalled == before) break;
+    if (!one()) return false;
+    if (counters().stall_seconds > stalled) break;
+  }
+  const double start = counters().stall_seconds;
+  turn.start(counters());
+  do {
+    if (!one()) return false;
+  } while (turn.goes_on());
+  for (int i = 0; i < longest_block && turn.before(1); ++i) {
+    const double stalled = counters().stall_seconds;
+    if (stalled == start) break;
+    if (!one()) return false;
+    (void)turn.goes_on();
+    if (counters().stall_seconds > stalled) break;
+  }
+  turn.end(leg, counters());
+  return true;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/inspection/detail/headspace_legs.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE processor_use processor_use_now() {
+  processor_use all;
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) == 0) {
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    all.used = seconds(used.ru_utime) + seconds(used.ru_stime);
+  }
+  // "time on a processor, time waited for one, times on one", in nanoseconds; of threads that live
+  if (DIR* const threads = ::opendir("/proc/self/task")) {
+    while (const dirent* const one = ::readdir(threads)) {
+      if (one->d_name[0] == '.') continue;
+      const std::string path = std::string("/proc/self/task/") + one->d_name + "/schedstat";
+      if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
+        unsigned long long ran = 0, waited = 0;
+        if (std::fscanf(file, "%llu %llu", &ran, &waited) == 2)
+          all.waited += 1e-9 * static_cast<double>(waited);
+        std::fclose(file);
+      }
+    }
+    ::closedir(threads);
+  }
+  return all;
+}
+
+PENSTOCK_INLINE double headspace_leg::seconds() const {
+  if (turns.empty()) return 0;
+  std::vector<double> sorted = turns;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+PENSTOCK_INLINE processor_use headspace_leg::use_of_step() const {
+  const double count = static_cast<double>(std::max<std::uint64_t>(1, steps));
+  return {use.used / count, use.waited / count};
+}
+
+PENSTOCK_INLINE double headspace_leg::busy_of_step(std::size_t stage) const {
+  return counters.stages[stage].busy_seconds / static_cast<double>(std::max<std::uint64_t>(1, steps));
+}
+
+PENSTOCK_INLINE void headspace_turn::start(const run_counters& now) {
+  counters_ = now;
+  use_ = processor_use_now();
+  steps_ = 0;
+  start_ = clock::now();
+}
+
+PENSTOCK_INLINE void headspace_turn::end(headspace_leg& leg, const run_counters& now) {
+  const double seconds = std::chrono::duration<double>(end_ - start_).count();
+  const processor_use use = processor_use_now();
+  leg.turns.push_back(seconds / static_cast<double>(steps_));
+  leg.steps += steps_;
+  leg.use.used += std::max(0.0, use.used - use_.used);
+  leg.use.waited += std::max(0.0, use.waited - use_.waited);  // of threads that ended, the wait is gone
+  const run_counters more = since(now, counters_);
+  run_counters& all = leg.counters;
+  using c = run_counters;
+  for (const auto one : {&c::samples, &c::bytes, &c::batches}) all.*one += more.*one;
+  for (const auto one : {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds,
+                         &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
+    all.*one += more.*one;
+  all.workers = more.workers;
+  all.source_computes = more.source_computes;
+  if (all.stages.empty()) {
+    all.stages = more.stages;
+  } else {
+    for (std::size_t i = 0; i < all.stages.size(); ++i) {
+      all.stages[i].samples += more.stages[i].samples;
+      all.stages[i].busy_seconds += more.stages[i].busy_seconds;
+    }
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/observe/verdict.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The limiting factor of a training loop.
+enum class bottleneck : std::uint8_t {
+  unknown,   ///< not enough data yet
+  consumer,  ///< the loop itself: data are always ready
+  io,        ///< reading
+  cpu,       ///< a stage that computes
+  jitter,    ///< neither on average: samples take uneven times, and too few are kept ready for the slow ones
+  copy,      ///< the copy to the device
+  starved,   ///< processors: the threads of the step and the workers want more than there are
+};
+
+/// The name of a bottleneck, as `report` writes it.
+[[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
+  constexpr std::string_view names[] = {
+      "unknown",    "consumer-bound",       "I/O-bound", "CPU-bound", "jitter-bound",
+      "copy-bound", "starved of processors"};
+  return names[static_cast<std::size_t>(b)];
+}
+
+/// Why a loop is as fast as it is, and what to do about it.
+struct verdict {
+  bottleneck limit = bottleneck::unknown;
+  double stall = 0;          ///< fraction of its time that the consumer waited
+  double busy = 0;           ///< fraction of their time that workers evaluated
+  std::string busiest;       ///< the stage that takes the most time
+  double busiest_share = 0;  ///< its share of the time of all stages
+  std::string advice;        ///< one sentence
+};
+
+namespace detail {
+
+/// A number with three digits, in the largest of the (descending) units that leaves a digit before the
+/// point.
+std::string in_units(double value, std::initializer_list<std::pair<double, const char*>> units);
+
+std::string in_bytes(std::uint64_t bytes);
+std::string in_seconds(double seconds);
+
+}  // namespace detail
+
+/// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
+/// are the workers busy, and with which stage; if they are idle, do they wait for input or for room.
+///
+/// `before`: earlier counters of the same run; only the work since then is judged. Without workers, the
+/// consumer evaluates itself, and all of that work counts as waiting. Cost: nothing to the run. Throws only
+/// `std::bad_alloc`.
+///
+///     const auto why = judge(run.counters());
+///     if (why.limit == bottleneck::io) std::cerr << why.advice;
+[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {});
+
+/// The third step: run the same plan over a source that costs nothing (`synthetic`, `generated`) and pass
+/// its counters too. If that is hardly faster, reading is not the bottleneck.
+[[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
+
+/// The counters of a run in words: rates, the time of each stage, and the verdict.
+[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {});
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/verdict.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+inline constexpr double little_stall = 0.02;  // below this, more data would not make the loop faster
+
+inline std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
+  return text;
+}
+
+/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as
+/// fast".
+inline std::string as_fast(double ratio) {
+  if (ratio < 2) return percent(ratio - 1) + " faster";
+  char text[32];
+  std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
+  return text;
+}
+
+PENSTOCK_INLINE std::string in_units(double value,
+                                     std::initializer_list<std::pair<double, const char*>> units) {
+  auto unit = units.begin();
+  if (value <= 0) return std::string("0 ") + unit->second;
+  while (unit + 1 != units.end() && value < 0.9995 * unit->first) ++unit;  // 0.9995 prints as 1.00
+  const double shown = value / unit->first;
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f %s", shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0, shown, unit->second);
+  return text;
+}
+
+PENSTOCK_INLINE std::string in_bytes(std::uint64_t bytes) {
+  return in_units(static_cast<double>(bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}});
+}
+
+PENSTOCK_INLINE std::string in_seconds(double seconds) {
+  return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
+  const run_counters c = since(counters, before);
+  verdict v;
+  if (c.batches == 0 || c.seconds <= 0) {
+    v.advice = "nothing was delivered yet; ask again after some batches";
+    return v;
+  }
+  // the average, because the number of workers can change
+  const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
+  v.stall = c.stall();
+  double all = 0;
+  std::size_t maximum = 0;
+  for (std::size_t i = 0; i < c.stages.size(); ++i) {
+    all += c.stages[i].busy_seconds;
+    if (c.stages[i].busy_seconds > c.stages[maximum].busy_seconds) maximum = i;
+  }
+  if (!c.stages.empty() && all > 0) {
+    v.busiest = c.stages[maximum].name;
+    v.busiest_share = c.stages[maximum].busy_seconds / all;
+  }
+  v.busy = c.worker_busy_seconds / (c.seconds * threads);
+  if (v.stall < detail::little_stall) {
+    v.limit = bottleneck::consumer;
+    v.advice = "the loop gets its batches without waiting: the time is in the training step";
+    return v;
+  }
+  const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
+  const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
+  const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
+  // It is normal for workers to lack room while the loop computes or is between two epochs.
+  const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
+  if (c.workers != 0 && idle > 0.25 && room > input) {
+    v.limit = bottleneck::jitter;
+    v.advice =
+        "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
+        "them ready with prefetch(n) after batch, or make batches larger";
+    return v;
+  }
+  if (input <= 0.5 && all <= 0) {
+    v.advice = "no stage was timed yet; ask again after more batches";
+    return v;
+  }
+  if (input > 0.5 || (maximum == 0 && !c.source_computes)) {
+    v.limit = bottleneck::io;
+    v.advice = input > 0.5
+                   ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
+                     "open several plans over parts of the data"
+                   : "most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
+                     "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)";
+    return v;
+  }
+  v.limit = bottleneck::cpu;
+  v.advice = "most of the work is '" + v.busiest + "': " +
+             (c.workers == 0 ? "give it threads with workers(n)"
+                             : "give it more workers if there are processors, make it cheaper, or do it once "
+                               "when the data are packed");
+  return v;
+}
+
+PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counters& without_reading) {
+  verdict v = judge(real);
+  const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
+  if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
+  if (free_rate > 1.2 * rate) {
+    if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
+    v.advice = "without reading the loop is " + detail::as_fast(free_rate / rate) + ": " +
+               (v.limit == bottleneck::jitter
+                    ? "reads take unequal times; raise prefetch(n)"
+                    : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
+  } else if (v.limit == bottleneck::io) {
+    v.limit = bottleneck::cpu;
+    v.advice = "without reading the loop is no faster: what comes after reading holds it back";
+  }
+  return v;
+}
+
+PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before) {
+  const run_counters c = since(counters, before);
+  const verdict v = judge(counters, before);
+  char line[256];
+  std::snprintf(
+      line, sizeof line, "%llu samples in %s: %.*f samples/s, %s, %u workers\n",
+      static_cast<unsigned long long>(c.samples), detail::in_seconds(c.seconds).c_str(),
+      c.samples_per_second() < 9.95 ? 2 : 0, c.samples_per_second(),
+      detail::in_units(c.bytes_per_second(), {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}})
+          .c_str(),
+      c.workers);
+  std::string text = line;
+  if (c.depth != 0) text.insert(text.size() - 1, ", " + std::to_string(c.depth) + " in flight");
+  if (c.skipped + c.replaced != 0) {
+    detail::append(text, {"bad samples: ", c.skipped, " skipped, ", c.replaced, " replaced\n"});
+  }
+  if (c.warnings != 0)
+    detail::append(text, {"damaged samples used as far as they could be decoded: ", c.warnings, "\n"});
+  const storage_counters& s = c.storage;
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count != 0) detail::append(text, {", ", count, what});
+  };
+  if (s.requests + s.bytes + s.retries + s.given_up + s.slow_downs + s.throttled + s.hedges != 0) {
+    detail::append(text, {"storage: ", s.requests, " requests, ", detail::in_bytes(s.bytes)});
+    add(s.retries, " tried again");
+    add(s.given_up, " given up");
+    add(s.slow_downs, " asked for fewer");
+    add(s.throttled, " times throttled");
+    add(s.hedges, " hedged");
+    add(s.hedges_won, " of them in time");
+    text += "\n";
+  }
+  if (s.hits + s.fetched + s.uncached != 0) {
+    detail::append(text, {"cache: ", s.hits, " hits, ", s.fetched, " fetched"});
+    add(s.refetched, " of them again");
+    add(s.evicted, " evicted");
+    add(s.corrupt, " that did not match their checksums");
+    add(s.uncached, " past the cache");
+    text += "\n";
+  }
+  if (c.kept.samples + c.kept.hits + c.kept.uncached != 0) {
+    detail::append(text, {"kept in memory: ", c.kept.samples, " samples, ", detail::in_bytes(c.kept.bytes),
+                          ", shown ", c.kept.hits, " times"});
+    add(c.kept.uncached, " made for which there was no room");
+    text += "\n";
+  }
+  double all = 0;
+  for (const stage_counters& one : c.stages) all += one.busy_seconds;
+  for (const stage_counters& one : c.stages) {
+    const double each = one.samples == 0 ? 0 : one.busy_seconds / static_cast<double>(one.samples);
+    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9s a sample\n", one.name.c_str(),
+                  detail::percent(all > 0 ? one.busy_seconds / all : 0).c_str(),
+                  detail::in_seconds(each).c_str());
+    text += line;
+  }
+  text += "stall " + detail::percent(v.stall) +
+          (c.workers == 0 ? ": the consumer makes its batches itself"
+                          : ": the consumer waited, workers busy " + detail::percent(v.busy)) +
+          "\n" + std::string(to_string(v.limit)) + ": " + v.advice + "\n";
+  return text;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/inspection/headspace.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `headspace`.
+struct headspace_options {
+  std::uint64_t batches = 32;                       ///< that count in each turn of a loop
+  std::chrono::nanoseconds at_least{100'000'000};   ///< a turn takes more batches until this has passed
+  std::uint64_t warm_up = 4;                        ///< batches before those
+  unsigned turns = 3;                               ///< of each loop, of which the median counts
+  std::chrono::nanoseconds within{60'000'000'000};  ///< all turns together
+  std::stop_token stop{};                           ///< ends it early
+};
+
+/// Where `headspace` finds out what single stages cost.
+enum class headspace_stages {
+  measured,  ///< in loops without them: about as much to compile as three more plans
+  counted,   ///< from the counters of the run alone
+};
+
+/// What a stage costs the loader.
+struct headspace_stage {
+  std::string name;
+  double busy = 0;        ///< seconds of workers for a step, all workers together
+  double saved = 0;       ///< seconds a step that the loader alone would be faster if this cost nothing
+  bool measured = false;  ///< by a loop without it; otherwise by the stage's share of the workers' time
+};
+
+/// What `headspace` found.
+struct headspace_report {
+  double real = 0;                      ///< seconds a step with the loader
+  double cached = 0;                    ///< with one batch again and again: the step alone
+  double loader = 0;                    ///< a batch of the loader alone
+  double spread = 0;                    ///< by how much the turns of `real` differed, as a share of it
+  std::uint64_t steps = 0;              ///< that `real` is of
+  bool stopped = false;                 ///< before each loop had all its turns
+  std::vector<headspace_stage> stages;  ///< source first, the copy to the device last
+  verdict why;                          ///< `limit`, what holds the loop back, and what to do
+
+  /// The share of its time that the loop would save if batches cost nothing: 0 to 1.
+  [[nodiscard]] double share() const noexcept { return real > cached && real > 0 ? 1 - cached / real : 0; }
+  /// How many times as fast the loop would be then, which is the most that any loader could gain; 0 if it is
+  /// not known.
+  [[nodiscard]] double most_gain() const noexcept {
+    return cached <= 0 ? 0 : real > cached ? real / cached : 1;
+  }
+  /// One paragraph.
+  [[nodiscard]] std::string text() const;
+  /// One picture, readable on light and on dark: the three times, and what each stage costs.
+  [[nodiscard]] std::string svg() const;
+};
+
+namespace detail {
+
+/// What the loops of `headspace` took.
+struct headspace_legs {
+  headspace_leg real, cached, loader, first, last, on_host;
+  std::size_t first_stages = 0, last_stages = 0;  ///< counted stages that cost nothing in these legs
+  std::string copy{};                             ///< the stage that copies to the device
+  double processors = 1;                          ///< for the step's threads and the workers
+  bool stopped = false;
+};
+
+[[nodiscard]] headspace_report judge_headspace(const headspace_legs& legs);
+[[nodiscard]] headspace_limits limits_of_turns(const headspace_options& options, unsigned legs);
+/// The processors that this thread and the workers of a run may use.
+[[nodiscard]] double processors_for(const run_options& options);
+[[noreturn, gnu::cold]] void refuse_headspace(std::string_view why);
+
+/// The loop of a plan with less work, from its beginning.
+template <class Plan>
+bool take_lesser_turn(const Plan& p, const headspace_limits& limits, std::uint64_t warm_up,
+                      headspace_leg& leg) {
+  headspace_turn turn(limits);
+  run<Plan> less(p, options_of(p), limits.stop);
+  endless_batches<run<Plan>> batches(less);
+  fill_repeated(less, batches, turn);
+  take_ready(less, batches, turn);
+  return take_turn(
+      turn, leg, warm_up, [&] { return batches.next(less) != nullptr; }, [&] { return less.counters(); });
+}
+
+}  // namespace detail
+
+/// What loading costs a training loop, and which part of the loader to blame: runs your step with the real
+/// loader, with one batch again and again, and the loader without the step.
+///
+///     const auto numbers = generated(10'000, [](std::uint64_t i) { return i * i; }) | batch(64);
+///     const auto found = headspace(numbers, [&](auto& b) { train(b); });
+///     std::cout << found.text() << "\n";
+///     std::ofstream("headspace.svg") << found.svg();
+///
+/// In: any plan, and a step that is called as the body of a loop is, with `auto& b`: a batch, or a sample if
+/// the plan has no `batch`. Out: a `headspace_report`. `real` is what you have; `cached` is what a loader
+/// that costs nothing would give you; `loader` is what you would have if the step cost nothing.
+///
+/// The three loops take turns, and the median of each one's turns counts, so what else the machine does, or
+/// that it gets slower, disturbs all alike. A turn begins without batches that were ready before it. Epochs
+/// follow one another, so a plan may have fewer batches than a turn. The loop with one batch uses a real one,
+/// made by the calling thread and held all the time; workers rest meanwhile. The step gets it as it left it:
+/// what it wrote there is still there.
+///
+/// Then it looks for the costs of stages: the loader alone again, where 32 samples stand in for all, kept in
+/// memory behind the source (or the first stage whose values can be kept), and behind the last stage that
+/// does the same in every epoch; and without the copy to its device. What this does not tell apart is divided
+/// as the time of the workers is (`run.counters()`). Random stages work in all loops. Over a source that is
+/// read forward, after `filter` and with `pack`, counters tell all. `headspace<headspace_stages::counted>`
+/// compiles none of these loops: use it also if a function does not compile behind `keep_in_memory`.
+///
+/// The verdict: `consumer` if loading costs less than 5 %; `starved` if loader and step disturb each other,
+/// because their threads want more processors than there are; `jitter` as `judge` says it; else `io`, `cpu`
+/// or `copy`, by the stage that costs most.
+///
+/// Cost: `turns` times up to six loops of `batches`, about `within` at most: each turn gets its part of it,
+/// and takes one step if that has passed. Memory: two runs, one batch, and the 32 samples, up to 1 GiB. The
+/// plan is opened several times. A plan with `keep_in_memory` has kept what the turns so far have seen.
+/// Errors: what stages and the step throw passes through, and all runs are stopped; `errc::argument` if there
+/// is no batch, and if the step moves the batch away. A `stop` token ends it after the current step, with
+/// `stopped` in the report. Threads: call it from the thread of the loop; it waits for all it has started.
+/// Sources: SPDL's headspace analysis (facebookresearch/spdl, CacheDataLoader), and the differential
+/// measurement of DS-Analyzer (Mohan et al., Analyzing and Mitigating Data Stalls in DNN Training, 2021).
+template <headspace_stages Stages = headspace_stages::measured, class Source, class... Parts, class Step>
+[[nodiscard]] headspace_report headspace(const plan<Source, Parts...>& p, Step&& step,
+                                         const headspace_options& options = {}) {
+  using plan_type = plan<Source, Parts...>;
+  using parts = plan_parts<plan_type>;
+  using run_type = run<plan_type>;
+  static_assert(std::invocable<Step&, typename run_type::value_type&>,
+                "penstock: headspace calls the step with what a loop over the plan would get; write "
+                "headspace(plan, [&](auto& batch) { train(batch); })");
+  constexpr bool measured = Stages == headspace_stages::measured;
+  constexpr detail::repeat_places places =
+      measured ? detail::repeat_places_of<plan_type>::value : detail::repeat_places{};
+  constexpr bool has_first = places.first != detail::repeat_places::nowhere;
+  constexpr bool has_last = places.last != detail::repeat_places::nowhere;
+  constexpr bool copies = [] {
+    if constexpr (measured && parts::batched)
+      return run_type::value_type::session_type::copies;
+    else
+      return false;
+  }();
+  const detail::headspace_limits limits = detail::limits_of_turns(options, 3 + has_first + has_last + copies);
+
+  detail::headspace_legs legs;
+  run_options alone = options_of(p);
+  alone.workers = 0;
+  alone.depth = 2;
+  alone.ahead = 0;
+  run_type held(p, alone, options.stop);
+  detail::endless_batches<run_type> of_held(held);
+  auto* const kept = of_held.next(held);
+  run_type real(p, options_of(p), options.stop);
+  legs.processors = detail::processors_for(real.options());
+  detail::endless_batches<run_type> batches(real);
+  const auto counters = [&] { return real.counters(); };
+  const auto load = [&] { return batches.next(real) != nullptr; };
+  const auto train = [&] {
+    auto* const b = batches.next(real);
+    if (b == nullptr) return false;
+    step(*b);
+    return true;
+  };
+  const auto repeat = [&] {
+    step(*kept);
+    if constexpr (parts::batched) {
+      if (!*kept)
+        detail::refuse_headspace(
+            "the step moves its batch away, so it cannot get the same one again; let it take the batch by "
+            "reference");
+    }
+    return true;
+  };
+  std::uint64_t fills = 0;  // steps until as many batches are ready as there can be
+  if constexpr (parts::direct) fills = real.options().workers == 0u ? 0 : real.counters().depth;
+
+  bool goes_on = kept != nullptr && !options.stop.stop_requested();
+  for (unsigned i = 0; goes_on && i < options.turns; ++i) {
+    {
+      detail::headspace_turn turn(limits);
+      detail::take_ready(real, batches, turn);
+      goes_on = detail::take_turn(turn, legs.real, options.warm_up + fills, train, counters);
+    }
+    if (goes_on) {
+      detail::wait_until_idle(real, legs.real.turns.back(), detail::headspace_turn(limits));
+      detail::headspace_turn turn(limits);
+      goes_on = detail::take_turn(turn, legs.cached, options.warm_up, repeat, counters);
+    }
+    if (goes_on) {
+      detail::headspace_turn turn(limits);
+      detail::take_ready(real, batches, turn);
+      goes_on = detail::take_turn(turn, legs.loader, options.warm_up, load, counters);
+    }
+    if constexpr (has_first || copies)
+      if (goes_on) detail::wait_until_idle(real, legs.real.turns.back(), detail::headspace_turn(limits));
+    if constexpr (has_first) {
+      legs.first_stages = detail::repeat_places_of<plan_type>::counted(places.first);
+      goes_on = goes_on && detail::take_lesser_turn(detail::with_repeated_samples<places.first>(p), limits,
+                                                    options.warm_up, legs.first);
+    }
+    if constexpr (has_last) {
+      legs.last_stages = detail::repeat_places_of<plan_type>::counted(places.last);
+      goes_on = goes_on && detail::take_lesser_turn(detail::with_repeated_samples<places.last>(p), limits,
+                                                    options.warm_up, legs.last);
+    }
+    if constexpr (copies) {
+      legs.copy = text_of_stage(detail::at<parts::in::template place<device_tag>>(p.stages()));
+      goes_on = goes_on &&
+                detail::take_lesser_turn(detail::without_device(p), limits, options.warm_up, legs.on_host);
+    }
+  }
+  legs.stopped = options.stop.stop_requested();
+  if (!goes_on && !legs.stopped)
+    detail::refuse_headspace(
+        "the plan has no batch, so there is no step to measure; see what its filters drop");
+  return detail::judge_headspace(legs);
+}
+/// Of a source alone: its samples.
+template <headspace_stages Stages = headspace_stages::measured, source Source, class Step>
+[[nodiscard]] headspace_report headspace(const Source& source, Step&& step,
+                                         const headspace_options& options = {}) {
+  return headspace<Stages>(plan<Source>(source), std::forward<Step>(step), options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/inspection/headspace.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+PENSTOCK_INLINE void refuse_headspace(std::string_view why) {
+  throw error(errc::argument, {"headspace: ", why});
+}
+
+PENSTOCK_INLINE headspace_limits limits_of_turns(const headspace_options& options, unsigned legs) {
+  if (options.batches == 0 || options.turns == 0)
+    refuse_headspace("batches and turns must be at least 1, or nothing is measured");
+  if (options.within.count() <= 0 || options.at_least.count() < 0)
+    refuse_headspace("within must be a time above 0, and at_least not below 0");
+  return {options.batches, options.at_least, options.within / (std::int64_t{legs} * options.turns),
+          options.stop};
+}
+
+PENSTOCK_INLINE double processors_for(const run_options& options) {
+  const processor_set mine = processors_of_this_thread();
+  unsigned more = 0;
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
+    more += options.threads.processors.contains(i) && !mine.contains(i) ? 1 : 0;
+  return usable_processors() + more;
+}
+
+/// Whether the threads of the step and the workers wait for each other's processors.
+PENSTOCK_INLINE bool is_starved(const headspace_legs& legs) {
+  if (legs.loader.counters.workers == 0) return false;
+  const double real = legs.real.seconds(), slower = std::max(legs.cached.seconds(), legs.loader.seconds());
+  const processor_use all = legs.real.use_of_step(), step = legs.cached.use_of_step(),
+                      load = legs.loader.use_of_step();
+  const auto wanted = [](const processor_use& use) { return use.used + use.waited; };
+  // Side by side they take longer than each alone, because they wait for processors, and together they want
+  // more of them than there are. What else runs on the machine makes each of them wait when alone, too.
+  const double lost = real - slower;
+  const bool disturbed = lost > 0.25 * slower && all.waited - step.waited - load.waited > 0.5 * lost &&
+                         wanted(step) + wanted(load) > 0.75 * legs.processors * slower;
+  // The workers alone are too many.
+  const bool crowded = legs.loader.counters.workers > legs.processors &&
+                       wanted(load) > 1.3 * legs.processors * legs.loader.seconds();
+  return disturbed || crowded;
+}
+
+/// Divides what stages [from, to) save together among them, as their work is.
+PENSTOCK_INLINE void divide_saving(std::vector<headspace_stage>& stages, std::size_t from, std::size_t to,
+                                   double saved, bool measured) {
+  to = std::min(to, stages.size());
+  double busy = 0;
+  for (std::size_t i = from; i < to; ++i) busy += stages[i].busy;
+  for (std::size_t i = from; i < to; ++i) {
+    const double part = busy > 0 ? stages[i].busy / busy : 1 / static_cast<double>(to - from);
+    stages[i].saved = std::max(0.0, saved) * part;
+    stages[i].measured = measured;
+  }
+}
+
+PENSTOCK_INLINE std::vector<headspace_stage> stages_of(const headspace_legs& legs) {
+  std::vector<headspace_stage> all;
+  const run_counters& c = legs.loader.counters;
+  for (std::size_t i = 0; i < c.stages.size(); ++i)
+    all.push_back({c.stages[i].name, legs.loader.busy_of_step(i)});
+  double left = legs.loader.seconds();  // a batch takes without the stages so far
+  std::size_t done = 0;
+  const auto without = [&](const headspace_leg& leg, std::size_t stages) {
+    if (leg.turns.empty()) return;
+    divide_saving(all, done, stages, left - leg.seconds(), true);
+    left = std::min(left, leg.seconds());
+    done = stages;
+  };
+  without(legs.first, legs.first_stages);
+  without(legs.last, legs.last_stages);
+  // The other stages share what is left, if the workers were at work then.
+  double busy = 0;
+  for (std::size_t i = done; i < all.size(); ++i) busy += all[i].busy;
+  const double threads = std::max(1u, c.workers);
+  divide_saving(all, done, all.size(), std::min(left, busy / threads), false);
+  if (!legs.on_host.turns.empty())
+    all.push_back({legs.copy, 0, std::max(0.0, legs.loader.seconds() - legs.on_host.seconds()), true});
+  return all;
+}
+
+PENSTOCK_INLINE std::string advice_of_stage(bottleneck limit, const std::string& name, bool has_workers) {
+  if (limit == bottleneck::copy)
+    return "the copy '" + name +
+           "' holds the loop back: copy fewer bytes, as 8-bit images that on_device makes "
+           "into numbers";
+  const std::string stage = "'" + name + "' holds the loop back: ";
+  if (!has_workers) return stage + "give it threads with workers(n)";
+  if (limit == bottleneck::io)
+    return stage +
+           "try prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer bytes per "
+           "sample";
+  return stage +
+         "give it more workers if there are processors, make it cheaper, keep what it makes with "
+         "keep_in_memory, or do it once when the data are packed";
+}
+
+/// What holds the loop back, once it is known that it waits.
+PENSTOCK_INLINE verdict blame(const headspace_legs& legs, const std::vector<headspace_stage>& stages) {
+  const run_counters& c = legs.loader.counters;
+  verdict v = judge(legs.real.counters);
+  if (is_starved(legs)) {
+    v.limit = bottleneck::starved;
+    v.advice =
+        "the threads of the step and the workers want more processors than there are (" +
+        std::to_string(static_cast<unsigned>(legs.processors)) +
+        "): give the process more of them, or do less: a step with fewer threads, cheaper stages, work "
+        "that is done once when the data are packed";
+    return v;
+  }
+  if (v.limit == bottleneck::jitter) return v;
+  std::size_t dearest = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (stages[i].saved > stages[dearest].saved) dearest = i;
+  if (c.waiting_for_input > c.worker_busy_seconds + c.waiting_for_room || stages.empty() ||
+      stages[dearest].saved < 0.05 * legs.loader.seconds()) {
+    const verdict alone = judge(c);
+    if (v.limit == bottleneck::consumer || v.limit == bottleneck::unknown) v = alone;
+    return v;
+  }
+  v.limit = dearest >= c.stages.size()           ? bottleneck::copy
+            : dearest == 0 && !c.source_computes ? bottleneck::io
+                                                 : bottleneck::cpu;
+  v.busiest = stages[dearest].name;
+  v.advice = advice_of_stage(v.limit, v.busiest, c.workers != 0);
+  return v;
+}
+
+PENSTOCK_INLINE headspace_report judge_headspace(const headspace_legs& legs) {
+  headspace_report found;
+  found.stopped = legs.stopped;
+  found.real = legs.real.seconds();
+  found.cached = legs.cached.seconds();
+  found.loader = legs.loader.seconds();
+  found.steps = legs.real.steps;
+  if (legs.real.turns.empty() || legs.cached.turns.empty() || legs.loader.turns.empty()) {
+    found.why.advice = "it was stopped before each loop had a turn; give it more time";
+    return found;
+  }
+  const auto [low, high] = std::minmax_element(legs.real.turns.begin(), legs.real.turns.end());
+  found.spread = (*high - *low) / std::max(found.real, 1e-12);
+  found.stages = stages_of(legs);
+  // A loop that hardly waits, and takes a little longer, was disturbed by something else.
+  const bool waits = legs.real.counters.stall() >= 0.05 || found.share() >= 0.2;
+  if (found.share() < 0.05 || (!waits && !is_starved(legs))) {
+    found.why = judge(legs.real.counters);
+    found.why.limit = bottleneck::consumer;
+    found.why.advice = "the time is in the training step: a faster loader would gain next to nothing";
+  } else {
+    found.why = blame(legs, found.stages);
+  }
+  return found;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::string headspace_report::text() const {
+  if (real <= 0 || cached <= 0 || loader <= 0) return "Nothing was measured: " + why.advice + ".";
+  std::string all =
+      "A step takes " + detail::in_seconds(real) + " with the loader and " + detail::in_seconds(cached) +
+      " with a batch that is there already: loading costs " + detail::percent(share()) +
+      " of the time, and with any other loader the loop would be at most " + detail::as_fast(most_gain()) +
+      ". The loader alone needs " + detail::in_seconds(loader) + " a batch.";
+  std::string listed;
+  for (const headspace_stage& one : stages) {
+    if (one.saved < 0.01 * loader) continue;
+    listed += (listed.empty() ? " Without " : ", without ") + ("'" + one.name + "'") + " it would need " +
+              detail::in_seconds(one.saved) + " less" +
+              (one.measured ? "" : " (by the time that workers spend there)");
+  }
+  if (!listed.empty()) all += listed + ".";
+  all += " It is " + std::string(to_string(why.limit)) + ": " + why.advice + ".";
+  if (spread > 0.2)
+    all += " The turns of the loop differed by " + detail::percent(spread) +
+           ": measure longer, or when the machine is quiet.";
+  if (stopped) all += " It was stopped early.";
+  return all;
+}
+
+PENSTOCK_INLINE std::string headspace_report::svg() const {
+  constexpr unsigned left = 250, width = 380, row = 30;
+  constexpr std::size_t longest_name = 28;
+  constexpr const char* price = "#d9822b";
+  constexpr const char* rest = "#5b8db8";
+  constexpr const char* ink = "#7d8590";  // on light and on dark
+  const auto escaped = [](std::string_view given) {
+    std::string made;
+    for (const char c : given.substr(0, longest_name)) {
+      if (c == '<' || c == '>' || c == '&')
+        made += c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;";
+      else
+        made += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
+    }
+    return made + (given.size() > longest_name ? "..." : "");
+  };
+  std::string body;
+  unsigned y = 52;
+  const auto text = [&](unsigned x, unsigned at, const char* anchor, const std::string& words) {
+    detail::append(body, {"<text x=\"", x, "\" y=\"", at, "\" text-anchor=\"", anchor, "\" fill=\"", ink,
+                          "\">", words, "</text>\n"});
+  };
+  const auto pixels = [&](double seconds, double longest) {
+    return longest > 0 ? static_cast<unsigned>(width * std::clamp(seconds / longest, 0.0, 1.0)) : 0u;
+  };
+  const auto block = [&](unsigned x, unsigned long_, const char* color) {
+    detail::append(body, {"<rect x=\"", x, "\" y=\"", y, "\" width=\"", std::max(1u, long_),
+                          "\" height=\"20\" rx=\"2\" fill=\"", color, "\"/>\n"});
+  };
+  const auto bar = [&](const std::string& name, double seconds, double marked, double longest,
+                       const std::string& value) {
+    const unsigned all = pixels(seconds, longest), of_it = pixels(marked, longest);
+    text(left - 10, y + 15, "end", name);
+    if (of_it < all || all == 0) block(left, all - of_it, rest);
+    if (of_it != 0) block(left + all - of_it, of_it, price);
+    text(left + all + 8, y + 15, "start", value);
+    y += row;
+  };
+  text(20, 32, "start", "the time of a step: loading costs " + detail::percent(share()) + " of it");
+  const double longest = std::max({real, cached, loader});
+  bar("with the loader", real, std::max(0.0, real - cached), longest, detail::in_seconds(real));
+  bar("one batch, again and again", cached, 0, longest, detail::in_seconds(cached));
+  bar("the loader alone", loader, 0, longest, detail::in_seconds(loader));
+  if (!stages.empty()) {
+    y += 26;
+    text(20, y - 8, "start", "what the loader alone would save without a stage");
+    y += 4;
+    double most = 0;
+    for (const headspace_stage& one : stages) most = std::max(most, one.saved);
+    for (const headspace_stage& one : stages)
+      bar(escaped(one.name), one.saved, one.name == why.busiest && one.saved > 0 ? one.saved : 0, most,
+          detail::in_seconds(one.saved) + ", " + detail::percent(loader > 0 ? one.saved / loader : 0));
+  }
+  y += 22;
+  text(20, y, "start", "verdict: " + std::string(to_string(why.limit)));
+  return detail::text(
+      {"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 ", y + 18, "\" width=\"760\" height=\"",
+       y + 18,
+       "\" font-size=\"14\" font-family=\"system-ui, -apple-system, Segoe UI, Helvetica, Arial, "
+       "sans-serif\" role=\"img\">\n<title>",
+       escaped("What loading costs, by headspace"), "</title>\n", body, "</svg>\n"});
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/bad/bad_entry.hpp
 
 namespace penstock::inline v0_1 {
@@ -47707,251 +48794,6 @@ PENSTOCK_INLINE void timeline::write(const std::string& path) const {
 PENSTOCK_INLINE std::vector<std::shared_ptr<detail::recorded_run>> timeline::kept() const {
   const std::lock_guard guard(shared_->lock);
   return shared_->runs;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/observe/verdict.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The limiting factor of a training loop.
-enum class bottleneck : std::uint8_t {
-  unknown,   ///< not enough data yet
-  consumer,  ///< the loop itself: data are always ready
-  io,        ///< reading
-  cpu,       ///< a stage that computes
-  jitter,    ///< neither on average: samples take uneven times, and too few are kept ready for the slow ones
-};
-
-/// The name of a bottleneck, as `report` writes it.
-[[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
-  constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
-                                        "jitter-bound"};
-  return names[static_cast<std::size_t>(b)];
-}
-
-/// Why a loop is as fast as it is, and what to do about it.
-struct verdict {
-  bottleneck limit = bottleneck::unknown;
-  double stall = 0;          ///< fraction of its time that the consumer waited
-  double busy = 0;           ///< fraction of their time that workers evaluated
-  std::string busiest;       ///< the stage that takes the most time
-  double busiest_share = 0;  ///< its share of the time of all stages
-  std::string advice;        ///< one sentence
-};
-
-namespace detail {
-
-/// A number with three digits, in the largest of the (descending) units that leaves a digit before the
-/// point.
-std::string in_units(double value, std::initializer_list<std::pair<double, const char*>> units);
-
-std::string in_bytes(std::uint64_t bytes);
-std::string in_seconds(double seconds);
-
-}  // namespace detail
-
-/// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
-/// are the workers busy, and with which stage; if they are idle, do they wait for input or for room.
-///
-/// `before`: earlier counters of the same run; only the work since then is judged. Without workers, the
-/// consumer evaluates itself, and all of that work counts as waiting. Cost: nothing to the run. Throws only
-/// `std::bad_alloc`.
-///
-///     const auto why = judge(run.counters());
-///     if (why.limit == bottleneck::io) std::cerr << why.advice;
-[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {});
-
-/// The third step: run the same plan over a source that costs nothing (`synthetic`, `generated`) and pass
-/// its counters too. If that is hardly faster, reading is not the bottleneck.
-[[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
-
-/// The counters of a run in words: rates, the time of each stage, and the verdict.
-[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {});
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/observe/verdict.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-inline constexpr double little_stall = 0.02;  // below this, more data would not make the loop faster
-
-inline std::string percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
-  return text;
-}
-
-/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as
-/// fast".
-inline std::string as_fast(double ratio) {
-  if (ratio < 2) return percent(ratio - 1) + " faster";
-  char text[32];
-  std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
-  return text;
-}
-
-PENSTOCK_INLINE std::string in_units(double value,
-                                     std::initializer_list<std::pair<double, const char*>> units) {
-  auto unit = units.begin();
-  if (value <= 0) return std::string("0 ") + unit->second;
-  while (unit + 1 != units.end() && value < 0.9995 * unit->first) ++unit;  // 0.9995 prints as 1.00
-  const double shown = value / unit->first;
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f %s", shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0, shown, unit->second);
-  return text;
-}
-
-PENSTOCK_INLINE std::string in_bytes(std::uint64_t bytes) {
-  return in_units(static_cast<double>(bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}});
-}
-
-PENSTOCK_INLINE std::string in_seconds(double seconds) {
-  return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
-  const run_counters c = since(counters, before);
-  verdict v;
-  if (c.batches == 0 || c.seconds <= 0) {
-    v.advice = "nothing was delivered yet; ask again after some batches";
-    return v;
-  }
-  // the average, because the number of workers can change
-  const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
-  v.stall = c.stall();
-  double all = 0;
-  std::size_t maximum = 0;
-  for (std::size_t i = 0; i < c.stages.size(); ++i) {
-    all += c.stages[i].busy_seconds;
-    if (c.stages[i].busy_seconds > c.stages[maximum].busy_seconds) maximum = i;
-  }
-  if (!c.stages.empty() && all > 0) {
-    v.busiest = c.stages[maximum].name;
-    v.busiest_share = c.stages[maximum].busy_seconds / all;
-  }
-  v.busy = c.worker_busy_seconds / (c.seconds * threads);
-  if (v.stall < detail::little_stall) {
-    v.limit = bottleneck::consumer;
-    v.advice = "the loop gets its batches without waiting: the time is in the training step";
-    return v;
-  }
-  const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
-  const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
-  const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
-  // It is normal for workers to lack room while the loop computes or is between two epochs.
-  const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
-  if (c.workers != 0 && idle > 0.25 && room > input) {
-    v.limit = bottleneck::jitter;
-    v.advice =
-        "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
-        "them ready with prefetch(n) after batch, or make batches larger";
-    return v;
-  }
-  if (input <= 0.5 && all <= 0) {
-    v.advice = "no stage was timed yet; ask again after more batches";
-    return v;
-  }
-  if (input > 0.5 || (maximum == 0 && !c.source_computes)) {
-    v.limit = bottleneck::io;
-    v.advice = input > 0.5
-                   ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
-                     "open several plans over parts of the data"
-                   : "most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
-                     "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)";
-    return v;
-  }
-  v.limit = bottleneck::cpu;
-  v.advice = "most of the work is '" + v.busiest + "': " +
-             (c.workers == 0 ? "give it threads with workers(n)"
-                             : "give it more workers if there are processors, make it cheaper, or do it once "
-                               "when the data are packed");
-  return v;
-}
-
-PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counters& without_reading) {
-  verdict v = judge(real);
-  const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
-  if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
-  if (free_rate > 1.2 * rate) {
-    if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
-    v.advice = "without reading the loop is " + detail::as_fast(free_rate / rate) + ": " +
-               (v.limit == bottleneck::jitter
-                    ? "reads take unequal times; raise prefetch(n)"
-                    : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
-  } else if (v.limit == bottleneck::io) {
-    v.limit = bottleneck::cpu;
-    v.advice = "without reading the loop is no faster: what comes after reading holds it back";
-  }
-  return v;
-}
-
-PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before) {
-  const run_counters c = since(counters, before);
-  const verdict v = judge(counters, before);
-  char line[256];
-  std::snprintf(
-      line, sizeof line, "%llu samples in %s: %.*f samples/s, %s, %u workers\n",
-      static_cast<unsigned long long>(c.samples), detail::in_seconds(c.seconds).c_str(),
-      c.samples_per_second() < 9.95 ? 2 : 0, c.samples_per_second(),
-      detail::in_units(c.bytes_per_second(), {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}})
-          .c_str(),
-      c.workers);
-  std::string text = line;
-  if (c.depth != 0) text.insert(text.size() - 1, ", " + std::to_string(c.depth) + " in flight");
-  if (c.skipped + c.replaced != 0) {
-    detail::append(text, {"bad samples: ", c.skipped, " skipped, ", c.replaced, " replaced\n"});
-  }
-  if (c.warnings != 0)
-    detail::append(text, {"damaged samples used as far as they could be decoded: ", c.warnings, "\n"});
-  const storage_counters& s = c.storage;
-  const auto add = [&](std::uint64_t count, const char* what) {
-    if (count != 0) detail::append(text, {", ", count, what});
-  };
-  if (s.requests + s.bytes + s.retries + s.given_up + s.slow_downs + s.throttled + s.hedges != 0) {
-    detail::append(text, {"storage: ", s.requests, " requests, ", detail::in_bytes(s.bytes)});
-    add(s.retries, " tried again");
-    add(s.given_up, " given up");
-    add(s.slow_downs, " asked for fewer");
-    add(s.throttled, " times throttled");
-    add(s.hedges, " hedged");
-    add(s.hedges_won, " of them in time");
-    text += "\n";
-  }
-  if (s.hits + s.fetched + s.uncached != 0) {
-    detail::append(text, {"cache: ", s.hits, " hits, ", s.fetched, " fetched"});
-    add(s.refetched, " of them again");
-    add(s.evicted, " evicted");
-    add(s.corrupt, " that did not match their checksums");
-    add(s.uncached, " past the cache");
-    text += "\n";
-  }
-  if (c.kept.samples + c.kept.hits + c.kept.uncached != 0) {
-    detail::append(text, {"kept in memory: ", c.kept.samples, " samples, ", detail::in_bytes(c.kept.bytes),
-                          ", shown ", c.kept.hits, " times"});
-    add(c.kept.uncached, " made for which there was no room");
-    text += "\n";
-  }
-  double all = 0;
-  for (const stage_counters& one : c.stages) all += one.busy_seconds;
-  for (const stage_counters& one : c.stages) {
-    const double each = one.samples == 0 ? 0 : one.busy_seconds / static_cast<double>(one.samples);
-    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9s a sample\n", one.name.c_str(),
-                  detail::percent(all > 0 ? one.busy_seconds / all : 0).c_str(),
-                  detail::in_seconds(each).c_str());
-    text += line;
-  }
-  text += "stall " + detail::percent(v.stall) +
-          (c.workers == 0 ? ": the consumer makes its batches itself"
-                          : ": the consumer waited, workers busy " + detail::percent(v.busy)) +
-          "\n" + std::string(to_string(v.limit)) + ": " + v.advice + "\n";
-  return text;
 }
 
 }  // namespace penstock::inline v0_1
