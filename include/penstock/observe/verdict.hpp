@@ -44,6 +44,9 @@ namespace detail {
 /// point.
 std::string in_units(double value, std::initializer_list<std::pair<double, const char*>> units);
 
+std::string percent(double share);
+/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as fast".
+std::string as_fast(double ratio);
 std::string in_bytes(std::uint64_t bytes);
 std::string in_seconds(double seconds);
 
