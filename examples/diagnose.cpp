@@ -58,7 +58,7 @@ struct loop {
   microseconds decode{0};              // per sample
   microseconds step{0};                // per batch, on the accelerator
   microseconds launch{0};              // per batch, of the thread that runs the loop
-  std::uint64_t batch = 4, turn = 16;  // samples, and batches of a turn
+  std::uint64_t batch = 4, turn = 12;  // samples, and batches of a turn
   unsigned workers = 1;
   std::uint64_t ahead = 4;  // batches
   bool one_processor = false;
@@ -124,12 +124,12 @@ int main(int count, char** values) try {
 
   // The times are far apart, so that a busy machine gives the same verdicts.
   const loop loops[] = {
-      // Reads take 20 ms a batch, everything else almost nothing.
-      {.name = "disk", .meant = ps::bottleneck::io, .read = microseconds(5000), .step = microseconds(500)},
-      // Reads take almost nothing, a function 20 ms a batch.
+      // Reads take 10 ms a batch, everything else almost nothing.
+      {.name = "disk", .meant = ps::bottleneck::io, .read = microseconds(2500), .step = microseconds(500)},
+      // Reads take almost nothing, a function 10 ms a batch.
       {.name = "cpu",
        .meant = ps::bottleneck::cpu,
-       .decode = microseconds(10'000),
+       .decode = microseconds(5000),
        .step = microseconds(500),
        .batch = 2},
       // Three workers read a batch in 2 ms or, one in eight, in 60: fast enough on average for steps of 8 ms.
@@ -149,12 +149,12 @@ int main(int count, char** values) try {
        .meant = ps::bottleneck::consumer,
        .read = microseconds(500),
        .step = microseconds(20'000)},
-      // The step computes for 10 ms, and so does a worker for each batch. Two processors would do both at
+      // The step computes for 5 ms, and so does a worker for each batch. Two processors would do both at
       // once.
       {.name = "processors",
        .meant = ps::bottleneck::starved,
-       .decode = microseconds(2500),
-       .launch = microseconds(10'000),
+       .decode = microseconds(1250),
+       .launch = microseconds(5000),
        .one_processor = true},
   };
   bool all_as_meant = true;
