@@ -17,12 +17,15 @@ enum class bottleneck : std::uint8_t {
   io,        ///< reading
   cpu,       ///< a stage that computes
   jitter,    ///< neither on average: samples take uneven times, and too few are kept ready for the slow ones
+  copy,      ///< the copy to the device
+  starved,   ///< processors: the threads of the step and the workers want more than there are
 };
 
 /// The name of a bottleneck, as `report` writes it.
 [[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
-  constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
-                                        "jitter-bound"};
+  constexpr std::string_view names[] = {
+      "unknown",    "consumer-bound",       "I/O-bound", "CPU-bound", "jitter-bound",
+      "copy-bound", "starved of processors"};
   return names[static_cast<std::size_t>(b)];
 }
 
@@ -42,6 +45,9 @@ namespace detail {
 /// point.
 std::string in_units(double value, std::initializer_list<std::pair<double, const char*>> units);
 
+std::string percent(double share);
+/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as fast".
+std::string as_fast(double ratio);
 std::string in_bytes(std::uint64_t bytes);
 std::string in_seconds(double seconds);
 

@@ -14,15 +14,13 @@ namespace detail {
 
 inline constexpr double little_stall = 0.02;  // below this, more data would not make the loop faster
 
-inline std::string percent(double share) {
+PENSTOCK_INLINE std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
   return text;
 }
 
-/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as
-/// fast".
-inline std::string as_fast(double ratio) {
+PENSTOCK_INLINE std::string as_fast(double ratio) {
   if (ratio < 2) return percent(ratio - 1) + " faster";
   char text[32];
   std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
