@@ -6,6 +6,7 @@
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/evaluation/kept_places.hpp>
 #include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <type_traits>
@@ -135,6 +136,64 @@ struct keep_in_memory_stage {
   }
 };
 
+/// At which of the places before it `keep_in_memory(limit, keep_at::automatic)` keeps samples.
+struct keep_at {
+  std::uint32_t place = 0;        ///< 1, 2, ...: that one, without measuring; 0: automatic
+  static const keep_at automatic;  ///< the one that saves most
+};
+inline constexpr keep_at keep_at::automatic{};
+
+/// Keeps samples in memory at that place before it which saves most time per byte. Made by
+/// `keep_in_memory(limit, keep_at::automatic)`.
+///
+/// Places are behind the source, as far as its samples can be kept, and behind each value stage, until one
+/// draws random numbers or numbers samples: so encoded, decoded, resized, if each is a `|` of its own. In and
+/// out: any element; it passes on what arrives. The stages behind a place take what is shown there, as behind
+/// `keep_in_memory(limit)`, as well as what would arrive otherwise, so functions that name their argument's
+/// type may exclude a place.
+/// The first samples of a run, 32 for each place and 32 more, or a quarter of an epoch if that is less, are
+/// timed by the workers: as they are, and from each place. What a place saves counts times the share of the
+/// source's samples for which the limit has room. Then the place is fixed for all workers until the run ends;
+/// if none saves 2 % of a sample's time, nothing is kept. `report` says which and why, as does
+/// `run.counters().kept.choices`. A restored run measures anew. The sequence, the values and states do not
+/// depend on it: a place where images may yet be decoded smaller is never taken. Samples for which there is no
+/// room pass as if nothing were kept.
+/// It sees the time of workers, waiting for reads included. It does not see what threads read ahead, nor that
+/// a file is in the page cache only from the second epoch on.
+/// Pointwise; keeps all five guarantees. Cost: of a sample, an atomic load, and a comparison at each place;
+/// code behind a place is compiled again for what it shows.
+/// Throws `errc::argument` for a limit of 0, and when a run begins for a place that there is not.
+///
+///     auto chosen = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> |
+///                   keep_in_memory(8_GiB, keep_at::automatic) | shuffle(seed(1)) | batch(64);
+///
+/// Source: of choosing what to cache by measured cost and size, Jha et al., "HyCache: Hybrid Caching for
+/// Accelerating DNN Input Preprocessing Pipelines", USENIX ATC 2025.
+struct keep_in_memory_somewhere_stage {
+  using penstock_part = sample_cache_tag;
+  static constexpr std::string_view stage_name = "keep_in_memory";
+  static constexpr bool chooses_place = true;
+  std::uint64_t limit = 0;  ///< in bytes
+  std::uint32_t only = 0;   ///< as in `keep_at`
+
+  template <class In>
+  using output = In;
+  /// The stages of a plan, with those that keep.
+  [[nodiscard]] auto with_places(const auto& p) const { return detail::stages_with_places(p, *this, only); }
+
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"keep_in_memory(", limit, ", keep_at::automatic)"});
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    constexpr auto facts = Context::facts;
+    return typename detail::first_mistake<
+        mistakes::unless<!facts.forward, mistakes::keep_on_forward>,
+        mistakes::unless<!facts.renumbers && !facts.varies, mistakes::keep_over_mixed_epochs>>::type{};
+  }
+};
+
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
 [[nodiscard]] inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
@@ -148,6 +207,20 @@ struct keep_in_memory_stage {
 /// With a unit: `keep_in_memory(8_GiB)`.
 [[nodiscard]] inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
+}
+/// Where that saves most: `keep_in_memory(8_GiB, keep_at::automatic)`; see `keep_in_memory_somewhere_stage`.
+[[nodiscard]] inline keep_in_memory_somewhere_stage keep_in_memory(any_count limit, keep_at where) {
+  return {keep_in_memory(limit).limit, where.place};
+}
+/// With a unit.
+[[nodiscard]] inline keep_in_memory_somewhere_stage keep_in_memory(byte_count limit, keep_at where) {
+  return keep_in_memory(any_count(std::uint64_t{limit}), where);
+}
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory(keep_at) {
+  mistakes::keep_without_limit::explain(std::type_identity<Never>{});
+  return {};
 }
 /// A mistake, which gets a sentence.
 template <class Never = void>
