@@ -25,8 +25,10 @@ std::size_t best(std::array<ps::place_cost, 3> places, double whole, std::uint64
   return ps::best_place(places, whole * 1e-3, limit, samples);
 }
 
-/// A choice among two places, all of whose turns take the same: nanoseconds of place 0, 1 and 2.
-ps::kept_choice choose(std::array<std::uint64_t, 3> nanoseconds, bool second_differs = false) {
+/// A choice among two places, all of whose turns take the same: nanoseconds of place 0, 1 and 2. `shown`: those
+/// of samples that are shown later.
+ps::kept_choice choose(std::array<std::uint64_t, 3> nanoseconds, bool second_differs = false,
+                       std::uint64_t shown = 0) {
   ps::detail::place_choice choice(1 << 20, 1000);
   CHECK(choice.add("files") == 1);
   CHECK(choice.add("decode") == 2);
@@ -41,6 +43,11 @@ ps::kept_choice choose(std::array<std::uint64_t, 3> nanoseconds, bool second_dif
                     std::uint64_t{100} * turn.place);
   }
   CHECK(!choice.next().tries);
+  for (int i = 0; shown != 0 && i < 32; ++i) {
+    CHECK(choice.checks());
+    choice.shown(shown);
+  }
+  CHECK(choice.checks() == (shown == 0 && choice.get().chosen != 2));
   return choice.get();
 }
 
@@ -72,6 +79,14 @@ TEST_CASE("evaluation/place_choice: decides once every place was tried often eno
   CHECK(decoded.places[1].saved_seconds < 9.1e-7);
   CHECK(choose({1000, 900, 100}, true).chosen == 0);
   CHECK(choose({1000, 1000, 1200}).chosen == 2);  // none
+
+  // samples that are shown later are not in the processor's cache
+  const ps::kept_choice slower = choose({1000, 900, 100}, false, 300);
+  CHECK(slower.chosen == 1);
+  CHECK(slower.places[1].saved_seconds < 7.1e-7);
+  const ps::kept_choice given_up = choose({1000, 900, 100}, false, 1100);
+  CHECK(given_up.chosen == 2);
+  CHECK(given_up.places[1].saved_seconds < 0);
 
   ps::detail::place_choice told(1 << 20, 1000);
   told.add("files");

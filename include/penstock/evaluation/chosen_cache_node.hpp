@@ -79,9 +79,13 @@ class chosen_cache_node : public sample_cache_node<Up, Element> {
   template <class Timing, class Sink>
   void keep_here(sample_position p, worker& w, Sink& sink, Timing timing) const {
     if constexpr (Timing::value) root_of(w.up).landing = {};
+    const bool checks = choice_->checks();
+    const std::uint64_t begin = checks ? now_ns() : 0;
     if (const kept_form* const found = base::find(p.source); found != nullptr) {
       innermost(this->up).pass_over(innermost(w.up));
-      return base::show(*found, w, sink, timing);
+      base::show(*found, w, sink, timing);
+      if (checks) choice_->shown(now_ns() - begin);
+      return;
     }
     if (this->table_->full()) {
       this->table_->count_uncached(p.source.index);

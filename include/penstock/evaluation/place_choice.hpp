@@ -43,9 +43,11 @@ struct place_turn {
 /// Its estimate of what a place saves is the time of a sample of which nothing is kept, less that from the
 /// place to the end of the chain; of both the mean of the middle half, because a machine with other work
 /// makes some samples slow. What it compares is less by twice the error of the estimate: a place that
-/// seems to save time by chance must not be chosen before one that does.
+/// seems to save time by chance must not be chosen before one that does. But a sample that was made just now is
+/// shown from the processor's cache. So the first samples that are shown later are timed, too: if they save too
+/// little, nothing is kept any more.
 ///
-/// Threads: `next`, `measured`, `differs` and `get` in any. A sample costs one atomic load once it is chosen.
+/// Threads: `next`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one atomic load once it is chosen.
 class place_choice {
  public:
   static constexpr std::uint32_t most_rounds = 32, fewest_rounds = 4;
@@ -67,6 +69,9 @@ class place_choice {
   /// A sample of a turn that tried a place: the time behind the place, all of it for place 0, and the bytes
   /// that it would take.
   void measured(std::uint32_t place, std::uint64_t nanoseconds, std::uint64_t bytes) noexcept;
+  /// Whether samples that are shown are to be timed: `shown` gets the time behind the chosen place.
+  [[nodiscard]] bool checks() const noexcept { return !checked_.load(std::memory_order_acquire); }
+  void shown(std::uint64_t nanoseconds) noexcept;
   /// Samples kept at a place would have other values.
   void differs(std::uint32_t place) noexcept;
 
@@ -81,12 +86,16 @@ class place_choice {
     std::atomic<std::uint32_t> used{0};
     std::atomic<bool> differs{false};
     place_cost found;  // written before chosen_
+
+    /// Returns false if there are enough.
+    bool store(std::uint32_t rounds, std::uint64_t took, std::uint64_t takes) noexcept;
   };
   struct estimate {
     double mean = 0, error = 0;
   };
   [[nodiscard]] estimate seconds_of(trial& one) const noexcept;
   void decide() noexcept;
+  void judge() noexcept;
 
   std::uint64_t limit_, samples_;
   std::vector<std::unique_ptr<trial>> tried_;  // the first one is no place
@@ -94,7 +103,11 @@ class place_choice {
   std::uint32_t rounds_ = most_rounds;
   bool measures_ = true;
   double whole_ = 0;
-  std::atomic<std::uint32_t> chosen_{undecided}, turns_{0}, done_{0};
+  trial shown_;
+  std::uint32_t first_chosen_ = 0;  // and these are written before checked_
+  double saved_ = 0;
+  std::atomic<std::uint32_t> chosen_{undecided}, turns_{0}, done_{0}, done_shown_{0};
+  std::atomic<bool> checked_{false};
 };
 
 }  // namespace detail

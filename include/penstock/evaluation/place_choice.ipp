@@ -10,9 +10,13 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+inline constexpr double little_saved = 0.02;  // of a sample's time
+}
+
 PENSTOCK_INLINE std::size_t best_place(std::span<const place_cost> places, double whole, std::uint64_t limit,
                                        std::uint64_t samples) noexcept {
-  constexpr double little = 0.02;
+  constexpr double little = detail::little_saved;
   const auto saved_by_all = [&](const place_cost& one) {
     const double all = one.bytes * static_cast<double>(samples);
     return one.saved * (all > static_cast<double>(limit) ? static_cast<double>(limit) / all : 1);
@@ -52,18 +56,37 @@ PENSTOCK_INLINE void place_choice::begin(std::uint32_t only) {
   rounds_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(of_an_epoch, fewest_rounds, most_rounds));
   if (only == 0) return;
   measures_ = false;
+  checked_.store(true, std::memory_order_release);
   chosen_.store(only, std::memory_order_release);
+}
+
+PENSTOCK_INLINE bool place_choice::trial::store(std::uint32_t rounds, std::uint64_t took,
+                                                std::uint64_t takes) noexcept {
+  const std::uint32_t at = used.fetch_add(1, std::memory_order_relaxed);
+  if (at >= rounds) return false;
+  nanoseconds[at] = took;
+  bytes[at] = takes;
+  return true;
 }
 
 PENSTOCK_INLINE void place_choice::measured(std::uint32_t place, std::uint64_t nanoseconds,
                                             std::uint64_t bytes) noexcept {
-  trial& one = *tried_[place];
-  const std::uint32_t at = one.used.fetch_add(1, std::memory_order_relaxed);
-  if (at >= rounds_) return;
-  one.nanoseconds[at] = nanoseconds;
-  one.bytes[at] = bytes;
   // Whoever stores the last one sees all others.
-  if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_ * tried_.size()) decide();
+  if (tried_[place]->store(rounds_, nanoseconds, bytes) &&
+      done_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_ * tried_.size()) decide();
+}
+
+PENSTOCK_INLINE void place_choice::shown(std::uint64_t nanoseconds) noexcept {
+  if (shown_.store(rounds_, nanoseconds, 0) &&
+      done_shown_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_)
+    judge();
+}
+
+PENSTOCK_INLINE void place_choice::judge() noexcept {
+  first_chosen_ = chosen_.load(std::memory_order_relaxed);
+  saved_ = whole_ - seconds_of(shown_).mean;
+  checked_.store(true, std::memory_order_release);
+  if (saved_ <= little_saved * whole_) chosen_.store(0, std::memory_order_release);
 }
 
 PENSTOCK_INLINE void place_choice::differs(std::uint32_t place) noexcept {
@@ -96,6 +119,7 @@ PENSTOCK_INLINE void place_choice::decide() noexcept {
     if (one.differs.load(std::memory_order_relaxed)) careful[i].saved = 0;
   }
   const std::size_t best = best_place({careful.data(), places}, whole_, limit_, samples_);
+  if (best == places) checked_.store(true, std::memory_order_release);
   chosen_.store(best == places ? 0 : static_cast<std::uint32_t>(best + 1), std::memory_order_release);
 }
 
@@ -115,6 +139,8 @@ PENSTOCK_INLINE kept_choice place_choice::get() const {
     one.bytes = tried_[i]->found.bytes;
   }
   if (chosen == undecided) return all;
+  if (measures_ && checked_.load(std::memory_order_acquire) && first_chosen_ != 0)
+    all.places[first_chosen_ - 1].saved_seconds = saved_;
   all.chosen = chosen == 0 ? all.places.size() : chosen - 1;
   all.whole_seconds = whole_;
   return all;
