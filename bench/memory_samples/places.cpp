@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 67: epochs behind the first one with `keep_in_memory(limit, keep_at::automatic)`, against the fastest of
-// plans with `keep_in_memory(limit)` at each of the places: three loads, each of which has its best place
+// Row 67: epochs behind the first one with `keep_in_memory(limit, keep_at::automatic)`, against the fastest
+// of plans with `keep_in_memory(limit)` at each of the places: three loads, each of which has its best place
 // elsewhere.
 
 #include "support/harness.hpp"
@@ -87,9 +87,8 @@ void against_best(const bench::options& o, const bench::row& row, const Automati
   if (!o.wants(row.id)) return;
   std::vector<std::function<std::uint64_t()>> sides;
   const auto add = [&](const auto& plan) {
-    sides.emplace_back([one = std::make_shared<opened<std::remove_cvref_t<decltype(plan)>>>(plan)] {
-      return (*one)();
-    });
+    sides.emplace_back(
+        [one = std::make_shared<opened<std::remove_cvref_t<decltype(plan)>>>(plan)] { return (*one)(); });
   };
   (add(fixed), ...);
   std::size_t best = 0;
@@ -130,10 +129,10 @@ void measure(const bench::options& o) {
       return made;
     });
     const std::uint64_t limit = count * 5000;
-    against_best(o, {"67a", "cheap to unpack, large, little room: automatic place / best of two places", 0.95},
-                 rest(source | unpack | ps::keep_in_memory(limit, automatic)),
-                 rest(source | ps::keep_in_memory(limit) | unpack),
-                 rest(source | unpack | ps::keep_in_memory(limit)));
+    against_best(
+        o, {"67a", "cheap to unpack, large, little room: automatic place / best of two places", 0.95},
+        rest(source | unpack | ps::keep_in_memory(limit, automatic)),
+        rest(source | ps::keep_in_memory(limit) | unpack), rest(source | unpack | ps::keep_in_memory(limit)));
   }
   {
     std::vector<std::array<std::uint8_t, 16'384>> samples(static_cast<std::size_t>(count));
@@ -143,8 +142,7 @@ void measure(const bench::options& o) {
     const auto source = ps::from(samples);
     const auto decode = ps::map([](const std::array<std::uint8_t, 16'384>& from) {
       std::array<std::uint64_t, 128> made;
-      for (std::size_t i = 0; i < made.size(); ++i)
-        made[i] = worked(from[i * 128], 300);
+      for (std::size_t i = 0; i < made.size(); ++i) made[i] = worked(from[i * 128], 300);
       return made;
     });
     const std::uint64_t limit = count * 1200;
@@ -158,12 +156,12 @@ void measure(const bench::options& o) {
     const auto storage = bench::made_photos(photos, [](std::size_t i) {
       return ps::image_size{static_cast<std::uint32_t>(640 + 64 * (i % 7)), 768};
     });
-    const auto source =
-        ps::webdataset(storage, {.index = ps::index_policy::transient}) | ps::fields<"jpg">;
+    const auto source = ps::webdataset(storage, {.index = ps::index_policy::transient}) | ps::fields<"jpg">;
     const auto decode = ps::decode<ps::field<"jpg", ps::jpeg>>;
     const auto resize = ps::map<"jpg">(ps::resize(224, 224));
     const std::uint64_t limit = photos * 160'000;
-    against_best(o, {"67c", "large photos, resized, little room: automatic place / best of three places", 0.95},
+    against_best(o,
+                 {"67c", "large photos, resized, little room: automatic place / best of three places", 0.95},
                  rest(source | decode | resize | ps::keep_in_memory(limit, automatic)),
                  rest(source | ps::keep_in_memory(limit) | decode | resize),
                  rest(source | decode | ps::keep_in_memory(limit) | resize),

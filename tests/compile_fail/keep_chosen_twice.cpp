@@ -7,7 +7,8 @@
 #include <penstock/stage/keep_in_memory.hpp>
 
 int main() {
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::keep_in_memory(1 << 20, penstock::keep_at::automatic) |
+  auto loader = penstock::from({1, 2, 3, 4}) |
+                penstock::keep_in_memory(1 << 20, penstock::keep_at::automatic) |
 #ifdef PENSTOCK_WRONG
                 penstock::keep_in_memory(1 << 20, penstock::keep_at::automatic) |
 #endif

@@ -49,7 +49,8 @@ TEST_CASE("evaluation/chosen_cache_node: keeps at the chosen place alone, and sa
                         ++calls;
                         return halvable{i * 3, halvings};
                       }) |
-                      ps::keep_in_memory(1 << 20, ps::keep_at{place}) | ps::map([](std::span<const std::uint64_t> both) { return both[0] + both[1]; });
+                      ps::keep_in_memory(1 << 20, ps::keep_at{place}) |
+                      ps::map([](std::span<const std::uint64_t> both) { return both[0] + both[1]; });
     const auto reader = ps::connect_source_of(plan);
     using node = ps::source_node<std::remove_cvref_t<decltype(reader)>>;
     const auto chain = ps::make_chain(plan, node{&reader}, 0);
@@ -57,7 +58,8 @@ TEST_CASE("evaluation/chosen_cache_node: keeps at the chosen place alone, and sa
     static_assert(std::remove_cvref_t<decltype(chain)>::depth == 3);  // stages of the plan, not places
     f(chain, [&](std::uint64_t i, auto timing) {
       std::uint64_t seen = 0;
-      chain.evaluate({{0, i}, {0, i}}, worker, [&seen](std::uint64_t v) { seen = v; }, timing);
+      chain.evaluate(
+          {{0, i}, {0, i}}, worker, [&seen](std::uint64_t v) { seen = v; }, timing);
       std::size_t costs = 0;
       ps::detail::for_each_cost(worker, [&](std::size_t number, const ps::stage_cost&) { costs += number; });
       CHECK(costs == 0 + 1 + 2 + 3);

@@ -25,8 +25,8 @@ std::size_t best(std::array<ps::place_cost, 3> places, double whole, std::uint64
   return ps::best_place(places, whole * 1e-3, limit, samples);
 }
 
-/// A choice among two places, all of whose turns take the same: nanoseconds of place 0, 1 and 2. `shown`: those
-/// of samples that are shown later.
+/// A choice among two places, all of whose turns take the same: nanoseconds of place 0, 1 and 2. `shown`:
+/// those of samples that are shown later.
 ps::kept_choice choose(std::array<std::uint64_t, 3> nanoseconds, bool second_differs = false,
                        std::uint64_t shown = 0) {
   ps::detail::place_choice choice(1 << 20, 1000);

@@ -306,7 +306,8 @@ TEST_CASE("stage/keep_in_memory: once all is kept, nothing is allocated") {
 
 TEST_CASE("stage/keep_in_memory: at a place that it chooses, the sequence is the plain plan's") {
   const auto source = ps::generated(count, [](std::uint64_t i) { return std::to_string(i); });
-  const auto number = ps::map([](std::string_view text) { return std::vector<char>(text.begin(), text.end()); });
+  const auto number =
+      ps::map([](std::string_view text) { return std::vector<char>(text.begin(), text.end()); });
   const auto made = ps::map([](const auto& text) {
     if (text[0] == '4' && text.size() == 2) throw ps::error(ps::errc::format, "broken");
     std::array<std::uint64_t, 2> both{text.size(), 0};
@@ -335,8 +336,7 @@ TEST_CASE("stage/keep_in_memory: at a place that it chooses, the sequence is the
   const auto expected = pairs(plain_run, 48);
   for (const unsigned workers : {0u, 3u}) {
     for (std::uint32_t place = 0; place <= 3; ++place) {
-      const auto plan =
-          rest(before | noisy | ps::keep_in_memory(1_MiB, ps::keep_at{place}), workers);
+      const auto plan = rest(before | noisy | ps::keep_in_memory(1_MiB, ps::keep_at{place}), workers);
       auto run = plan.open();
       (void)run.epochs(3);
       auto seen = pairs(run, 20);

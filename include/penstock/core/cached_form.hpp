@@ -234,12 +234,13 @@ template <class K>
 template <class T>
 using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
-/// A place in an expression where samples may be kept, as `keep_in_memory(limit, keep_at::automatic)` measured it.
+/// A place in an expression where samples may be kept, as `keep_in_memory(limit, keep_at::automatic)`
+/// measured it.
 struct kept_place {
-  std::string behind;       ///< the source, or the stage, whose output is kept there
-  double saved_seconds = 0; ///< by a kept sample; below 0 if it takes longer to show than to make
-  double bytes = 0;         ///< that a kept sample takes
-  bool differs = false;     ///< kept values would be others, as with images that are decoded smaller
+  std::string behind;        ///< the source, or the stage, whose output is kept there
+  double saved_seconds = 0;  ///< by a kept sample; below 0 if it takes longer to show than to make
+  double bytes = 0;          ///< that a kept sample takes
+  bool differs = false;      ///< kept values would be others, as with images that are decoded smaller
   friend bool operator==(const kept_place&, const kept_place&) = default;
 };
 /// Where `keep_in_memory(limit, keep_at::automatic)` keeps samples, and why.
@@ -257,10 +258,10 @@ struct kept_choice {
 
 /// The samples that a run keeps in memory.
 struct kept_counters {
-  std::uint64_t samples = 0;   ///< in memory now
-  std::uint64_t bytes = 0;     ///< that they take
-  std::uint64_t hits = 0;      ///< how often one of them was shown instead of being made again
-  std::uint64_t uncached = 0;  ///< how often one was made for which there was no room
+  std::uint64_t samples = 0;           ///< in memory now
+  std::uint64_t bytes = 0;             ///< that they take
+  std::uint64_t hits = 0;              ///< how often one of them was shown instead of being made again
+  std::uint64_t uncached = 0;          ///< how often one was made for which there was no room
   std::vector<kept_choice> choices{};  ///< of each `keep_in_memory(limit, keep_at::automatic)`
 
   kept_counters& operator+=(const kept_counters& other) {

@@ -41,8 +41,8 @@ void tell_places(W& w, place_turn turn) noexcept {
   if constexpr (requires { w.up; }) tell_places(w.up, turn);
 }
 
-/// A place where samples may be kept, which is no stage of the plan: without a turn there the node is as if it
-/// were not there. `Others`: what arrives of samples that an earlier place shows.
+/// A place where samples may be kept, which is no stage of the plan: without a turn there the node is as if
+/// it were not there. `Others`: what arrives of samples that an earlier place shows.
 template <class Up, class Element, std::uint32_t Place, class... Others>
 class chosen_cache_node : public sample_cache_node<Up, Element> {
   using base = sample_cache_node<Up, Element>;

@@ -24,16 +24,18 @@ struct keep_nowhere : about_expression {
   static consteval void explain(auto reached) {
     static_assert(
         never<decltype(reached)>,
-        "penstock: keep_in_memory(limit, keep_at::automatic) has no place to keep samples at: before the first stage "
+        "penstock: keep_in_memory(limit, keep_at::automatic) has no place to keep samples at: before the "
+        "first stage "
         "that draws random numbers there must be a source or a stage whose samples can be kept, as behind "
         "fields<\"jpg\", \"cls\">, and which the stages behind it take when they are shown");
   }
 };
 struct keep_chosen_twice : about_expression {
   static consteval void explain(auto reached) {
-    static_assert(never<decltype(reached)>,
-                  "penstock: keep_in_memory(limit, keep_at::automatic) twice in one expression; one chooses among all "
-                  "places, so remove the other");
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: keep_in_memory(limit, keep_at::automatic) twice in one expression; one chooses among all "
+        "places, so remove the other");
   }
 };
 
@@ -96,8 +98,8 @@ struct kept_places {
   auto from(const light_tuple<Others...>*, const Stage& stage, const Rest&... rest) {
     if constexpr (is_kept_place<Context, Stage, Rest...>()) {
       choice->add(behind);
-      auto here = make_light_tuple(kept_place_stage<Place, std::remove_cvref_t<typename Others::element>...>{
-          chooser.limit, choice});
+      auto here = make_light_tuple(
+          kept_place_stage<Place, std::remove_cvref_t<typename Others::element>...>{chooser.limit, choice});
       return join(std::move(here),
                   past<Place + 1, Context>(static_cast<light_tuple<Others..., as_shown<Context>>*>(nullptr),
                                            stage, rest...));
@@ -118,10 +120,10 @@ struct kept_places {
       using next = typename fold_context<Context, Stage>::type;
       if constexpr (value_stage<Stage> && !choosing_part<Stage>) behind = text_of_stage(stage);
       if constexpr (next::facts.drawn && !Context::facts.drawn) choice->set_random(text_of_stage(stage));
-      return join(make_light_tuple(stage),
-                  from<Place, next>(
-                      static_cast<light_tuple<typename fold_context<Others, Stage>::type...>*>(nullptr),
-                      rest...));
+      return join(
+          make_light_tuple(stage),
+          from<Place, next>(static_cast<light_tuple<typename fold_context<Others, Stage>::type...>*>(nullptr),
+                            rest...));
     }
   }
 };
@@ -130,7 +132,8 @@ struct kept_places {
 template <class Plan, class Chooser>
 auto stages_with_places(const Plan& p, const Chooser& chooser, std::uint32_t only) {
   using source = typename Plan::source_type;
-  kept_places<Chooser> places{chooser, shared<place_choice>(new place_choice(chooser.limit, p.source().size())),
+  kept_places<Chooser> places{chooser,
+                              shared<place_choice>(new place_choice(chooser.limit, p.source().size())),
                               std::string(source::source_name)};
   auto all = p.stages().apply([&](const auto&... stages) {
     return places.template from<1, context_of<source>>(static_cast<light_tuple<>*>(nullptr), stages...);

@@ -43,11 +43,12 @@ struct place_turn {
 /// Its estimate of what a place saves is the time of a sample of which nothing is kept, less that from the
 /// place to the end of the chain; of both the mean of the middle half, because a machine with other work
 /// makes some samples slow. What it compares is less by twice the error of the estimate: a place that
-/// seems to save time by chance must not be chosen before one that does. But a sample that was made just now is
-/// shown from the processor's cache. So the first samples that are shown later are timed, too: if they save too
-/// little, nothing is kept any more.
+/// seems to save time by chance must not be chosen before one that does. But a sample that was made just now
+/// is shown from the processor's cache. So the first samples that are shown later are timed, too: if they
+/// save too little, nothing is kept any more.
 ///
-/// Threads: `next`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one atomic load once it is chosen.
+/// Threads: `next`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one atomic load
+/// once it is chosen.
 class place_choice {
  public:
   static constexpr std::uint32_t most_rounds = 32, fewest_rounds = 4;

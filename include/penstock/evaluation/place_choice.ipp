@@ -73,7 +73,8 @@ PENSTOCK_INLINE void place_choice::measured(std::uint32_t place, std::uint64_t n
                                             std::uint64_t bytes) noexcept {
   // Whoever stores the last one sees all others.
   if (tried_[place]->store(rounds_, nanoseconds, bytes) &&
-      done_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_ * tried_.size()) decide();
+      done_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_ * tried_.size())
+    decide();
 }
 
 PENSTOCK_INLINE void place_choice::shown(std::uint64_t nanoseconds) noexcept {
@@ -100,7 +101,8 @@ PENSTOCK_INLINE place_choice::estimate place_choice::seconds_of(trial& one) cons
   double sum = 0;
   for (auto i = begin + quarter; i != end - quarter; ++i) sum += static_cast<double>(*i);
   const double spread = static_cast<double>(*(end - 1 - quarter) - *(begin + quarter));
-  return {1e-9 * sum / (rounds_ - 2 * quarter), 1e-9 * spread / 1.35 / std::sqrt(static_cast<double>(rounds_))};
+  return {1e-9 * sum / (rounds_ - 2 * quarter),
+          1e-9 * spread / 1.35 / std::sqrt(static_cast<double>(rounds_))};
 }
 
 PENSTOCK_INLINE void place_choice::decide() noexcept {

@@ -142,8 +142,7 @@ PENSTOCK_INLINE std::string why_kept(const kept_choice& choice) {
     if (best.bytes * static_cast<double>(choice.samples) <= static_cast<double>(choice.limit))
       detail::append(text, {"all ", choice.samples, " samples fit in "});
     else
-      detail::append(text,
-                     {static_cast<std::uint64_t>(room), " of ", choice.samples, " samples fit in "});
+      detail::append(text, {static_cast<std::uint64_t>(room), " of ", choice.samples, " samples fit in "});
     text += detail::in_bytes(choice.limit);
   } else {
     detail::append(text, {"no place saves much of the ", detail::in_seconds(choice.whole_seconds),

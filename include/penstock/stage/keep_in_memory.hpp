@@ -138,33 +138,34 @@ struct keep_in_memory_stage {
 
 /// At which of the places before it `keep_in_memory(limit, keep_at::automatic)` keeps samples.
 struct keep_at {
-  std::uint32_t place = 0;        ///< 1, 2, ...: that one, without measuring; 0: automatic
+  std::uint32_t place = 0;         ///< 1, 2, ...: that one, without measuring; 0: automatic
   static const keep_at automatic;  ///< the one that saves most
 };
 inline constexpr keep_at keep_at::automatic{};
 
-/// Keeps samples in memory at that place before it which saves most time per byte. Made by
+/// Keeps samples in memory at that place before it which saves most time. Made by
 /// `keep_in_memory(limit, keep_at::automatic)`.
 ///
-/// Places are behind the source, as far as its samples can be kept, and behind each value stage, until one
-/// draws random numbers or numbers samples: so encoded, decoded, resized, if each is a `|` of its own. In and
-/// out: any element; it passes on what arrives. The stages behind a place take what is shown there, as behind
-/// `keep_in_memory(limit)`, as well as what would arrive otherwise, so functions that name their argument's
-/// type may exclude a place.
-/// The first samples of a run, 32 for each place and 32 more, or a quarter of an epoch if that is less, are
-/// timed by the workers: as they are, and from each place. What a place saves counts times the share of the
-/// source's samples for which the limit has room. Then the place is fixed for all workers until the run ends;
-/// if none saves 2 % of a sample's time, nothing is kept. `report` says which and why, as does
-/// `run.counters().kept.choices`. A restored run measures anew. The sequence, the values and states do not
-/// depend on it: a place where images may yet be decoded smaller is never taken. Samples for which there is no
-/// room pass as if nothing were kept.
-/// It sees the time of workers, waiting for reads included. It does not see what threads read ahead, nor that
-/// a file is in the page cache only from the second epoch on.
-/// Pointwise; keeps all five guarantees. Cost: of a sample, an atomic load, and a comparison at each place;
-/// code behind a place is compiled again for what it shows.
-/// Throws `errc::argument` for a limit of 0, and when a run begins for a place that there is not.
+/// In and out: any element; it passes on what arrives. Places are behind the source and behind each value
+/// stage before it, so encoded, decoded, resized if each has its own `|`, up to a stage that draws random
+/// numbers or whose values depend on the place in the order. The stages behind a place must take what is
+/// shown there, as behind `keep_in_memory(limit)`, and what would arrive otherwise; if they do not, it is no
+/// place.
+/// The first samples of a run are timed by its workers, as they are and from each place: 32 each, or fewer so
+/// that it takes no more than a quarter of an epoch. What a place saves counts times the share of the
+/// source's samples for which the limit has room. The best one is taken for all workers until the run ends;
+/// none if it saves less than 2 % of a sample's time, or if the first samples that are shown later save less.
+/// `report`
+/// says which and why, as does `run.counters().kept.choices`. A restored run measures anew.
+/// Sequence, values and states do not depend on the place: images that may yet be decoded smaller are not
+/// kept. Samples for which there is no room pass as they are.
+/// It measures the time of workers, waits for reads included, but not what other threads read ahead.
+/// Pointwise; keeps all five guarantees. Cost: of a sample, an atomic load, and a comparison for each place;
+/// what is behind a place is compiled again for what is shown there. Threads: workers measure and decide
+/// together, without a lock.
+/// Throws `errc::argument` for a limit of 0, and when a run begins for a place that does not exist.
 ///
-///     auto chosen = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> |
+///     auto chosen = samples | fields<"npy", "cls"> | decode<field<"npy", npy<float>>, field<"cls", integer>> |
 ///                   keep_in_memory(8_GiB, keep_at::automatic) | shuffle(seed(1)) | batch(64);
 ///
 /// Source: of choosing what to cache by measured cost and size, Jha et al., "HyCache: Hybrid Caching for
