@@ -11849,18 +11849,42 @@ template <class K>
 template <class T>
 using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
+/// A place in an expression where samples may be kept, as `keep_in_memory(limit, keep_at::automatic)`
+/// measured it.
+struct kept_place {
+  std::string behind;        ///< the source, or the stage, whose output is kept there
+  double saved_seconds = 0;  ///< by a kept sample; below 0 if it takes longer to show than to make
+  double bytes = 0;          ///< that a kept sample takes
+  bool differs = false;      ///< kept values would be others, as with images that are decoded smaller
+  friend bool operator==(const kept_place&, const kept_place&) = default;
+};
+/// Where `keep_in_memory(limit, keep_at::automatic)` keeps samples, and why.
+struct kept_choice {
+  static constexpr std::size_t undecided = static_cast<std::size_t>(-1);
+  std::vector<kept_place> places;  ///< in the order of the expression
+  std::size_t chosen = undecided;  ///< which of them; their number if keeping saves nothing
+  bool measured = true;            ///< false if the program said which
+  double whole_seconds = 0;        ///< of a sample of which nothing is kept
+  std::uint64_t limit = 0;         ///< in bytes
+  std::uint64_t samples = 0;       ///< of the source
+  std::string random_behind;       ///< the stage that draws random numbers, behind which nothing can be kept
+  friend bool operator==(const kept_choice&, const kept_choice&) = default;
+};
+
 /// The samples that a run keeps in memory.
 struct kept_counters {
-  std::uint64_t samples = 0;   ///< in memory now
-  std::uint64_t bytes = 0;     ///< that they take
-  std::uint64_t hits = 0;      ///< how often one of them was shown instead of being made again
-  std::uint64_t uncached = 0;  ///< how often one was made for which there was no room
+  std::uint64_t samples = 0;           ///< in memory now
+  std::uint64_t bytes = 0;             ///< that they take
+  std::uint64_t hits = 0;              ///< how often one of them was shown instead of being made again
+  std::uint64_t uncached = 0;          ///< how often one was made for which there was no room
+  std::vector<kept_choice> choices{};  ///< of each `keep_in_memory(limit, keep_at::automatic)`
 
-  kept_counters& operator+=(const kept_counters& other) noexcept {
+  kept_counters& operator+=(const kept_counters& other) {
     samples += other.samples;
     bytes += other.bytes;
     hits += other.hits;
     uncached += other.uncached;
+    choices.insert(choices.end(), other.choices.begin(), other.choices.end());
     return *this;
   }
   friend bool operator==(const kept_counters&, const kept_counters&) = default;
@@ -16586,6 +16610,154 @@ class simulated {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/evaluation/detail/worker_root.hpp
+
+/// What is the same in the workers of all chains.
+namespace penstock::inline v0_1 {
+
+/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
+/// write whatever it left unfinished to its destination.
+struct stage_cost {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t timed = 0;
+};
+
+/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
+struct untimed : std::false_type {
+  static constexpr std::uint64_t now() noexcept { return 0; }
+};
+
+namespace detail {
+
+/// The time of a steady clock.
+[[nodiscard]] std::uint64_t now_ns() noexcept;
+
+}  // namespace detail
+
+/// A timed evaluation, and its clock in nanoseconds.
+struct timed : std::true_type {
+  static std::uint64_t now() noexcept { return detail::now_ns(); }
+};
+
+namespace detail {
+
+/// Adds to a cost one timed call, which began then.
+template <class Timing>
+void count_call(stage_cost& cost, std::uint64_t begin, Timing) noexcept {
+  if constexpr (Timing::value) {
+    cost.nanoseconds += Timing::now() - begin;
+    ++cost.timed;
+  }
+}
+
+/// Whether a value of type `Part` may have been taken unchanged out of a `Whole`: as the whole, a field, a
+/// member, or an optional blob of it.
+template <class Part, class Whole>
+inline constexpr bool is_part_of = std::is_same_v<Part, Whole>;
+template <class Part, class... Fields>
+inline constexpr bool is_part_of<Part, record<Fields...>> =
+    (is_part_of<Part, std::remove_cvref_t<typename Fields::type>> || ...);
+template <class Part, open_sample Whole>
+inline constexpr bool is_part_of<Part, Whole> =
+    std::is_same_v<Part, Whole> || std::is_same_v<Part, typename Whole::blob_type> || requires {
+      requires unfinished<Part> && std::is_same_v<typename Part::blob_type, typename Whole::blob_type>;
+    };
+
+/// Whether a stage that turns a `Given` into a `Result` creates something unfinished, rather than just
+/// passing it on.
+template <class Given, class Result>
+inline constexpr bool makes_unfinished = unfinished<Result> && !is_part_of<Result, Given>;
+template <class Given, class... Fields>
+inline constexpr bool makes_unfinished<Given, record<Fields...>> =
+    (makes_unfinished<Given, std::remove_cvref_t<typename Fields::type>> || ...);
+
+/// The time that a value takes to write itself to its destination, in timed calls. The outermost node
+/// measures it; on the way back inwards, the first stage that created something unfinished in the value
+/// claims the time. The source claims the time of values that it handed out unfinished; nobody claims the
+/// copy of a finished value.
+class landing_time {
+ public:
+  /// Passes a value to whatever comes next. A following stage announces itself with `passed`; if none does,
+  /// this call is the landing.
+  template <class Timing, class Sink, class V>
+  void hand_on(Timing, Sink& sink, V&& value) {
+    another_stage_ = false;
+    const std::uint64_t begin = Timing::now();
+    sink(std::forward<V>(value));
+    if (!another_stage_) open_ += Timing::now() - begin;
+  }
+  /// The time that a stage claims if it made a `Result` from a `Given`.
+  template <class Given, class Result>
+  [[nodiscard]] std::uint64_t share_of_stage() noexcept {
+    if constexpr (makes_unfinished<Given, Result> || !has_unfinished<Result>::value) {
+      const std::uint64_t share = std::exchange(open_, 0);
+      return makes_unfinished<Given, Result> ? share : 0;
+    }
+    return 0;
+  }
+  template <class Element>
+  [[nodiscard]] std::uint64_t share_of_source() noexcept {
+    const std::uint64_t share = std::exchange(open_, 0);
+    return has_unfinished<Element>::value || open_sample<Element> ? share : 0;
+  }
+  /// Call at the end of a stage's turn, whether or not it passed anything on.
+  void passed() noexcept { another_stage_ = true; }
+
+ private:
+  std::uint64_t open_ = 0;  // nanoseconds not yet claimed
+  bool another_stage_ = false;
+};
+
+/// The root of every worker.
+struct worker_root {
+  static constexpr std::uint32_t no_stage = 0xffffffffu;
+  std::uint32_t piece = 0;
+  std::uint32_t failed = no_stage;  // the number of the stage whose function threw last; 0 is the source
+  stage_cost cost;
+  landing_time landing;
+};
+/// The worker of an innermost node: it has the root, and no worker below it.
+template <class W>
+concept innermost_worker = requires(std::remove_const_t<W>& w) {
+  { w.root } -> std::same_as<worker_root&>;
+};
+/// Lives while the function of a stage runs: remembers its number if it throws. Costs nothing if it does not.
+struct failure_mark {
+  worker_root& root;
+  std::uint32_t number;
+  bool armed = true;
+  ~failure_mark() {
+    if (armed && root.failed == worker_root::no_stage) root.failed = number;
+  }
+};
+
+/// The node of the source in a chain, or its worker in the chain's.
+auto& innermost(auto& all) noexcept {
+  if constexpr (requires { all.up; })
+    return innermost(all.up);
+  else
+    return all;
+}
+
+/// The root at the bottom of a worker.
+worker_root& root_of(auto& w) noexcept { return innermost(w).root; }
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/detail/worker_root.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::uint64_t detail::now_ns() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/evaluation/next_samples.hpp
 
 namespace penstock::inline v0_1 {
@@ -16625,6 +16797,702 @@ class next_samples {
  private:
   std::array<position, maximum> sources_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/place_choice.hpp
+
+/// Which place in an expression samples are kept at.
+namespace penstock::inline v0_1 {
+
+/// What is known of a place when one is chosen.
+struct place_cost {
+  double saved = 0;  ///< seconds that a kept sample saves
+  double bytes = 0;  ///< that it takes
+};
+
+/// The place that saves most of an epoch's time: `saved` times the share of the samples for which `limit`
+/// bytes have room. Of places that save as much as the best one, to 2 %, the one that takes the least memory.
+/// `whole`: the seconds that a sample takes if nothing is kept; a place that saves less than 2 % of it is not
+/// worth its memory. Returns the number of places if none is.
+[[nodiscard]] std::size_t best_place(std::span<const place_cost> places, double whole, std::uint64_t limit,
+                                     std::uint64_t samples) noexcept;
+
+namespace detail {
+
+/// What a worker does with a sample: keeps it at a place, or tries the place; `place` 0 stands for none.
+struct place_turn {
+  std::uint32_t place = 0;
+  bool tries = true;
+  friend bool operator==(const place_turn&, const place_turn&) = default;
+};
+
+/// Tries the places that a plan has, each with as many of its first samples, and nothing kept with as many
+/// others; then chooses one, once for all workers.
+///
+/// Its estimate of what a place saves is the time of a sample of which nothing is kept, less that from the
+/// place to the end of the chain; of both the mean of the middle half, because a machine with other work
+/// makes some samples slow. What it compares is less by twice the error of the estimate: a place that
+/// seems to save time by chance must not be chosen before one that does. But a sample that was made just now
+/// is shown from the processor's cache. So the first samples that are shown later are timed, too: if they
+/// save too little, nothing is kept any more.
+///
+/// Threads: `next`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one atomic load
+/// once it is chosen.
+class place_choice {
+ public:
+  static constexpr std::uint32_t max_rounds = 32, min_rounds = 4;
+
+  place_choice(std::uint64_t limit, std::uint64_t samples);
+
+  // While the chain is made:
+  /// Adds a place; returns its number, from 1.
+  std::uint32_t add(std::string behind);
+  void set_random(std::string behind) { random_behind_ = std::move(behind); }
+  /// Begins with measuring, or with place `only` if that is not 0.
+  void begin(std::uint32_t only);
+
+  [[nodiscard]] place_turn next() noexcept {
+    const std::uint32_t chosen = chosen_.load(std::memory_order_acquire);
+    if (chosen != undecided) return {chosen, false};
+    return {turns_.fetch_add(1, std::memory_order_relaxed) % static_cast<std::uint32_t>(tried_.size()), true};
+  }
+  /// A sample of a turn that tried a place: the time behind the place, all of it for place 0, and the bytes
+  /// that it would take.
+  void measured(std::uint32_t place, std::uint64_t nanoseconds, std::uint64_t bytes) noexcept;
+  /// Whether samples that are shown are to be timed: `shown` gets the time behind the chosen place.
+  [[nodiscard]] bool checks() const noexcept { return !checked_.load(std::memory_order_acquire); }
+  void shown(std::uint64_t nanoseconds) noexcept;
+  /// Samples kept at a place would have other values.
+  void differs(std::uint32_t place) noexcept;
+
+  [[nodiscard]] kept_choice get() const;
+
+ private:
+  static constexpr std::uint32_t undecided = ~std::uint32_t{0};
+
+  struct trial {
+    std::string behind;
+    std::array<std::uint64_t, max_rounds> nanoseconds{}, bytes{};
+    std::atomic<std::uint32_t> used{0};
+    std::atomic<bool> differs{false};
+    place_cost found;  // written before chosen_
+
+    /// Returns false if there are enough.
+    bool store(std::uint32_t rounds, std::uint64_t took, std::uint64_t takes) noexcept;
+  };
+  struct estimate {
+    double mean = 0, error = 0;
+  };
+  [[nodiscard]] estimate seconds_of(trial& one) const noexcept;
+  void decide() noexcept;
+  void judge() noexcept;
+
+  std::uint64_t limit_, samples_;
+  std::vector<std::unique_ptr<trial>> tried_;  // the first one is no place
+  std::string random_behind_;
+  std::uint32_t rounds_ = max_rounds;
+  bool measures_ = true;
+  double whole_ = 0;
+  trial shown_;
+  std::uint32_t first_chosen_ = 0;  // and these are written before checked_
+  double saved_ = 0;
+  std::atomic<std::uint32_t> chosen_{undecided}, turns_{0}, done_{0}, done_shown_{0};
+  std::atomic<bool> checked_{false};
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/place_choice.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+inline constexpr double little_saved = 0.02;  // of a sample's time
+}
+
+PENSTOCK_INLINE std::size_t best_place(std::span<const place_cost> places, double whole, std::uint64_t limit,
+                                       std::uint64_t samples) noexcept {
+  constexpr double little = detail::little_saved;
+  const auto saved_by_all = [&](const place_cost& one) {
+    const double all = one.bytes * static_cast<double>(samples);
+    return one.saved * (all > static_cast<double>(limit) ? static_cast<double>(limit) / all : 1);
+  };
+  double most = 0;
+  for (const place_cost& one : places)
+    if (one.saved > little * whole) most = std::max(most, saved_by_all(one));
+  std::size_t best = places.size();
+  if (most <= 0) return best;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i].saved > little * whole && saved_by_all(places[i]) >= (1 - little) * most &&
+        (best == places.size() || places[i].bytes < places[best].bytes))
+      best = i;
+  return best;
+}
+
+namespace detail {
+
+PENSTOCK_INLINE place_choice::place_choice(std::uint64_t limit, std::uint64_t samples)
+    : limit_(limit), samples_(samples) {
+  tried_.push_back(std::make_unique<trial>());
+}
+
+PENSTOCK_INLINE std::uint32_t place_choice::add(std::string behind) {
+  tried_.push_back(std::make_unique<trial>());
+  tried_.back()->behind = std::move(behind);
+  return static_cast<std::uint32_t>(tried_.size() - 1);
+}
+
+PENSTOCK_INLINE void place_choice::begin(std::uint32_t only) {
+  if (only >= tried_.size())
+    throw error(errc::argument,
+                {"keep_in_memory has ", std::uint64_t{tried_.size() - 1},
+                 " places to keep samples at, and was told to take number ", std::uint64_t{only}})
+        .in_stage("keep_in_memory");
+  const std::uint64_t of_an_epoch = samples_ / (4 * tried_.size());
+  rounds_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(of_an_epoch, min_rounds, max_rounds));
+  if (only == 0) return;
+  measures_ = false;
+  checked_.store(true, std::memory_order_release);
+  chosen_.store(only, std::memory_order_release);
+}
+
+PENSTOCK_INLINE bool place_choice::trial::store(std::uint32_t rounds, std::uint64_t took,
+                                                std::uint64_t takes) noexcept {
+  const std::uint32_t at = used.fetch_add(1, std::memory_order_relaxed);
+  if (at >= rounds) return false;
+  nanoseconds[at] = took;
+  bytes[at] = takes;
+  return true;
+}
+
+PENSTOCK_INLINE void place_choice::measured(std::uint32_t place, std::uint64_t nanoseconds,
+                                            std::uint64_t bytes) noexcept {
+  // Whoever stores the last one sees all others.
+  if (tried_[place]->store(rounds_, nanoseconds, bytes) &&
+      done_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_ * tried_.size())
+    decide();
+}
+
+PENSTOCK_INLINE void place_choice::shown(std::uint64_t nanoseconds) noexcept {
+  if (shown_.store(rounds_, nanoseconds, 0) &&
+      done_shown_.fetch_add(1, std::memory_order_acq_rel) + 1 == rounds_)
+    judge();
+}
+
+PENSTOCK_INLINE void place_choice::judge() noexcept {
+  first_chosen_ = chosen_.load(std::memory_order_relaxed);
+  saved_ = whole_ - seconds_of(shown_).mean;
+  checked_.store(true, std::memory_order_release);
+  if (saved_ <= little_saved * whole_) chosen_.store(0, std::memory_order_release);
+}
+
+PENSTOCK_INLINE void place_choice::differs(std::uint32_t place) noexcept {
+  tried_[place]->differs.store(true, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE place_choice::estimate place_choice::seconds_of(trial& one) const noexcept {
+  const auto begin = one.nanoseconds.begin(), end = begin + rounds_;
+  std::sort(begin, end);
+  const std::uint32_t quarter = rounds_ / 4;
+  double sum = 0;
+  for (auto i = begin + quarter; i != end - quarter; ++i) sum += static_cast<double>(*i);
+  const double spread = static_cast<double>(*(end - 1 - quarter) - *(begin + quarter));
+  return {1e-9 * sum / (rounds_ - 2 * quarter),
+          1e-9 * spread / 1.35 / std::sqrt(static_cast<double>(rounds_))};
+}
+
+PENSTOCK_INLINE void place_choice::decide() noexcept {
+  const estimate whole = seconds_of(*tried_[0]);
+  whole_ = whole.mean;
+  std::array<place_cost, 16> careful{};
+  const std::size_t places = std::min(tried_.size() - 1, careful.size());
+  for (std::size_t i = 0; i < places; ++i) {
+    trial& one = *tried_[i + 1];
+    const estimate rest = seconds_of(one);
+    std::uint64_t bytes = 0;
+    for (std::uint32_t k = 0; k < rounds_; ++k) bytes += one.bytes[k];
+    one.found = {whole.mean - rest.mean, static_cast<double>(bytes) / rounds_};
+    careful[i] = one.found;
+    careful[i].saved -= 2 * std::sqrt(whole.error * whole.error + rest.error * rest.error);
+    if (one.differs.load(std::memory_order_relaxed)) careful[i].saved = 0;
+  }
+  const std::size_t best = best_place({careful.data(), places}, whole_, limit_, samples_);
+  if (best == places) checked_.store(true, std::memory_order_release);
+  chosen_.store(best == places ? 0 : static_cast<std::uint32_t>(best + 1), std::memory_order_release);
+}
+
+PENSTOCK_INLINE kept_choice place_choice::get() const {
+  kept_choice all;
+  const std::uint32_t chosen = chosen_.load(std::memory_order_acquire);
+  all.limit = limit_;
+  all.samples = samples_;
+  all.measured = measures_;
+  all.random_behind = random_behind_;
+  for (std::size_t i = 1; i < tried_.size(); ++i) {
+    kept_place& one = all.places.emplace_back();
+    one.behind = tried_[i]->behind;
+    one.differs = tried_[i]->differs.load(std::memory_order_relaxed);
+    if (chosen == undecided) continue;
+    one.saved_seconds = tried_[i]->found.saved;
+    one.bytes = tried_[i]->found.bytes;
+  }
+  if (chosen == undecided) return all;
+  if (measures_ && checked_.load(std::memory_order_acquire) && first_chosen_ != 0)
+    all.places[first_chosen_ - 1].saved_seconds = saved_;
+  all.chosen = chosen == 0 ? all.places.size() : chosen - 1;
+  all.whole_seconds = whole_;
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/sample_cache_node.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Objects by their numbers, up to a limit in bytes. What is added stays as long as the table; the table owns
+/// it, and destroys it with `destroy`.
+///
+/// Threads: any. A lookup takes no lock: it reads one of 64 parts, each a table with open addressing, which
+/// is replaced by one of twice the size when it is three quarters full. Replaced tables stay until the end,
+/// as somebody may still be reading them: as much memory again as the last one, which counts towards the
+/// limit.
+class sample_cache_table {
+ public:
+  using destroyer = void (*)(void*) noexcept;
+
+  sample_cache_table(std::uint64_t limit, destroyer destroy) noexcept : limit_(limit), destroy_(destroy) {}
+  sample_cache_table(const sample_cache_table&) = delete;
+  sample_cache_table& operator=(const sample_cache_table&) = delete;
+  ~sample_cache_table();
+
+  /// The object of a number, or null.
+  [[nodiscard]] const void* find(std::uint64_t number) const noexcept {
+    const std::uint64_t hash = mix64(number);
+    return parts_[hash % parts].find(number, hash);
+  }
+  /// The object of a number, or null; counts a hit.
+  [[nodiscard]] const void* use(std::uint64_t number) noexcept {
+    const std::uint64_t hash = mix64(number);
+    part& in = parts_[hash % parts];
+    const void* const found = in.find(number, hash);
+    if (found != nullptr) in.hits.fetch_add(1, std::memory_order_relaxed);
+    return found;
+  }
+  /// Gives an object to the table. Returns the one that has the number: this one, or one that was there
+  /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
+  /// too.
+  [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
+  /// Counts an object that was made and for which there is no room.
+  void count_uncached(std::uint64_t number) noexcept {
+    parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Whether there was no room for one, and there is less room than the average one takes.
+  [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] kept_counters counters() const;
+
+ private:
+  static constexpr std::size_t parts = 64, smallest = 16;
+
+  struct entry {
+    std::atomic<const void*> object{nullptr};  // set last
+    std::uint64_t number = 0;
+  };
+  struct table {
+    explicit table(std::size_t places) : entries(places) {}
+    std::vector<entry> entries;  // a power of two of them
+
+    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
+      const std::size_t last = entries.size() - 1;
+      for (std::size_t i = (hash / parts) & last;; i = (i + 1) & last) {
+        const void* const object = entries[i].object.load(std::memory_order_acquire);
+        if (object == nullptr || entries[i].number == number) return object;
+      }
+    }
+    void put(std::uint64_t number, std::uint64_t hash, const void* object) noexcept;
+  };
+  struct part {
+    alignas(64) std::atomic<const table*> now{nullptr};
+    std::mutex adding;
+    std::size_t used = 0;
+    std::vector<std::unique_ptr<table>> all;  // the last one is the current one
+    alignas(64) std::atomic<std::uint64_t> hits{0}, uncached{0};
+
+    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
+      const table* const in = now.load(std::memory_order_acquire);
+      return in == nullptr ? nullptr : in->find(number, hash);
+    }
+  };
+
+  /// Takes room from the limit; false if there is not so much.
+  [[nodiscard]] bool take_room(std::uint64_t bytes) noexcept;
+  /// Makes place for one more object in a part; false if the limit leaves no room for that.
+  [[nodiscard]] bool make_place(part& to);
+
+  const std::uint64_t limit_;
+  const destroyer destroy_;
+  std::atomic<std::uint64_t> bytes_{0}, samples_{0};
+  std::atomic<bool> full_{false};
+  std::array<part, parts> parts_;
+};
+
+}  // namespace detail
+
+/// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
+/// from `Up`.
+template <class Up, class Element>
+class sample_cache_node {
+  using form = kept<Element>;
+
+ public:
+  struct worker {
+    typename Up::worker up;
+    form own{};  // a sample that does not fit; keeps its capacity
+    stage_cost cost;
+
+    worker() = default;
+  };
+  static constexpr std::uint32_t depth = Up::depth + 1;
+  static constexpr bool has_pieces = Up::has_pieces;
+  static constexpr bool has_runs = false, keeps_samples = true;
+
+  Up up;
+
+  sample_cache_node(Up inner, std::uint64_t limit)
+      : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
+
+  /// Whether a sample of the source is kept, and so not read again.
+  [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
+  [[nodiscard]] kept_counters counters() const { return table_->counters(); }
+
+  template <class Timing, class Sink>
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
+    if constexpr (Timing::value) detail::root_of(w.up).landing = {};
+    const std::uint64_t begin = Timing::now();
+    const form* const found = find(p.source);
+    detail::count_call(w.cost, begin, timing);
+    if (found != nullptr) {
+      detail::innermost(up).pass_over(detail::innermost(w.up));
+      return show(*found, w, sink, timing);
+    }
+    std::unique_ptr<form> made;
+    up.evaluate(
+        p, w.up,
+        [&]<class V>(V&& value) {
+          const std::uint64_t arrived = Timing::now();
+          const form& here = make(p.source, std::forward<V>(value), made, w.own);
+          w.cost.nanoseconds += Timing::now() - arrived;
+          show(here, w, sink, timing);
+        },
+        timing);
+    const std::uint64_t evaluated = Timing::now();
+    add(p.source, made);
+    w.cost.nanoseconds += Timing::now() - evaluated;
+  }
+
+ protected:
+  using kept_form = form;
+
+  template <class Timing, class Sink>
+  static void show(const form& here, worker& w, Sink& sink, Timing timing) {
+    if constexpr (Timing::value) {
+      auto& root = detail::root_of(w.up);
+      root.landing.hand_on(timing, sink, show_cached(here));
+      w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
+      root.landing.passed();
+    } else {
+      sink(show_cached(here));
+    }
+  }
+  [[nodiscard]] const form* find(position source) const noexcept {
+    return static_cast<const form*>(table_->use(source.index));
+  }
+  /// Bytes that a kept sample takes.
+  [[nodiscard]] static std::uint64_t bytes_taken(const form& one) {
+    constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
+    return sizeof(form) + bytes_of_kept(one) + of_allocator;
+  }
+  /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
+  void add(position source, std::unique_ptr<form>& made) const {
+    if (!made) return;
+    const void* const there = table_->add(source.index, made.get(), bytes_taken(*made));
+    if (there == made.get()) (void)made.release();
+    if (there == nullptr) table_->count_uncached(source.index);
+  }
+
+  shared<detail::sample_cache_table> table_;
+
+ private:
+  /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
+  template <class V>
+  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
+                                 form& passing) const {
+    if (!table_->full()) made = std::make_unique<form>();
+    form& into = made ? *made : passing;
+    make_kept(std::forward<V>(value), into);
+    if (!made) table_->count_uncached(source.index);
+    return into;
+  }
+  static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/sample_cache_node.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void sample_cache_table::table::put(std::uint64_t number, std::uint64_t hash,
+                                                    const void* object) noexcept {
+  const std::size_t last = entries.size() - 1;
+  std::size_t i = (hash / parts) & last;
+  while (entries[i].object.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & last;
+  entries[i].number = number;
+  entries[i].object.store(object, std::memory_order_release);
+}
+
+PENSTOCK_INLINE bool sample_cache_table::take_room(std::uint64_t bytes) noexcept {
+  std::uint64_t held = bytes_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > limit_ || held > limit_ - bytes) {
+      const std::uint64_t samples = samples_.load(std::memory_order_relaxed);
+      if (samples != 0 && (held >= limit_ || limit_ - held < held / samples))
+        full_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+  } while (!bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+  return true;
+}
+
+PENSTOCK_INLINE bool sample_cache_table::make_place(part& to) {
+  const std::size_t now = to.all.empty() ? 0 : to.all.back()->entries.size();
+  if ((to.used + 1) * 4 <= now * 3) return true;
+  const std::size_t places = now == 0 ? smallest : now * 2;
+  if (!take_room(places * sizeof(entry))) return false;
+  std::unique_ptr<table> larger;
+  try {
+    to.all.reserve(to.all.size() + 1);
+    larger = std::make_unique<table>(places);
+  } catch (const std::bad_alloc&) {
+    bytes_.fetch_sub(places * sizeof(entry), std::memory_order_relaxed);
+    throw out_of_memory(places * sizeof(entry), "the table of keep_in_memory", "give it a lower limit");
+  }
+  if (now != 0)
+    for (const entry& one : to.all.back()->entries)
+      if (const void* const object = one.object.load(std::memory_order_relaxed); object != nullptr)
+        larger->put(one.number, mix64(one.number), object);
+  to.all.push_back(std::move(larger));
+  to.now.store(to.all.back().get(), std::memory_order_release);
+  return true;
+}
+
+PENSTOCK_INLINE const void* sample_cache_table::add(std::uint64_t number, void* object, std::uint64_t bytes) {
+  const std::uint64_t hash = mix64(number);
+  part& to = parts_[hash % parts];
+  const std::lock_guard lock(to.adding);
+  if (!to.all.empty())
+    if (const void* const there = to.all.back()->find(number, hash); there != nullptr) return there;
+  if (!make_place(to) || !take_room(bytes)) return nullptr;
+  to.all.back()->put(number, hash, object);
+  ++to.used;
+  samples_.fetch_add(1, std::memory_order_relaxed);
+  return object;
+}
+
+PENSTOCK_INLINE kept_counters sample_cache_table::counters() const {
+  kept_counters all;
+  all.samples = samples_.load(std::memory_order_relaxed);
+  all.bytes = bytes_.load(std::memory_order_relaxed);
+  for (const part& one : parts_) {
+    all.hits += one.hits.load(std::memory_order_relaxed);
+    all.uncached += one.uncached.load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
+PENSTOCK_INLINE sample_cache_table::~sample_cache_table() {
+  for (part& one : parts_) {
+    if (one.all.empty()) continue;
+    for (const entry& each : one.all.back()->entries)
+      if (const void* const object = each.object.load(std::memory_order_relaxed); object != nullptr)
+        destroy_(const_cast<void*>(object));
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/evaluation/chosen_cache_node.hpp
+
+/// Nodes of a chain that keeps samples at one of several places, which is chosen while it runs.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Whether a value would be another one if it were kept: an image that may be decoded smaller than it is, for
+/// what comes behind it.
+template <class V>
+[[nodiscard]] bool differs_when_kept([[maybe_unused]] const V& value) {
+  if constexpr (any_record<V>) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return (differs_when_kept(get<Is>(value)) || ...);
+    }(std::make_index_sequence<V::size>{});
+  } else if constexpr (requires { value.max_halvings(); }) {
+    return value.max_halvings() != 0;
+  } else {
+    return false;
+  }
+}
+
+/// Tells all workers of a chain which place it is for the samples that come.
+template <class W>
+void tell_places(W& w, place_turn turn) noexcept {
+  if constexpr (requires { w.turn_here(turn); }) w.turn_here(turn);
+  if constexpr (requires { w.up; }) tell_places(w.up, turn);
+}
+
+/// A place where samples may be kept, which is no stage of the plan: without a turn there the node is as if
+/// it were not there. `Others`: what arrives of samples that an earlier place shows.
+template <class Up, class Element, std::uint32_t Place, class... Others>
+class chosen_cache_node : public sample_cache_node<Up, Element> {
+  using base = sample_cache_node<Up, Element>;
+  using typename base::kept_form;
+  template <class V>
+  static constexpr bool shown_before =
+      !std::is_same_v<V, std::remove_cvref_t<Element>> && (std::is_same_v<V, Others> || ...);
+
+ public:
+  struct worker : base::worker {
+    using in_between = void;
+    enum class does : std::uint8_t { nothing, keeps, tries } now = does::nothing;
+
+    void turn_here(place_turn turn) noexcept {
+      now = turn.place != Place ? does::nothing : turn.tries ? does::tries : does::keeps;
+    }
+  };
+  static constexpr std::uint32_t depth = Up::depth;
+
+  chosen_cache_node(Up inner, std::uint64_t limit, shared<place_choice> choice)
+      : base(std::move(inner), limit), choice_(std::move(choice)) {}
+
+  template <class Timing, class Sink>
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
+    if (w.now == worker::does::keeps)
+      keep_here(p, w, sink, timing);
+    else if (w.now == worker::does::tries)
+      try_here(p, w, sink, timing);
+    else
+      this->up.evaluate(p, w.up, sink, timing);
+  }
+
+ private:
+  template <class Timing, class Sink>
+  void keep_here(sample_position p, worker& w, Sink& sink, Timing timing) const {
+    if constexpr (Timing::value) root_of(w.up).landing = {};
+    const bool checks = choice_->checks();
+    const std::uint64_t begin = checks ? now_ns() : 0;
+    if (const kept_form* const found = base::find(p.source); found != nullptr) {
+      innermost(this->up).pass_over(innermost(w.up));
+      base::show(*found, w, sink, timing);
+      if (checks) choice_->shown(now_ns() - begin);
+      return;
+    }
+    if (this->table_->full()) {
+      this->table_->count_uncached(p.source.index);
+      return this->up.evaluate(p, w.up, sink, timing);
+    }
+    std::unique_ptr<kept_form> made;
+    this->up.evaluate(
+        p, w.up,
+        [&]<class V>(V&& value) {
+          if constexpr (shown_before<std::remove_cvref_t<V>>) {
+            sink(std::forward<V>(value));
+          } else {
+            if (differs_when_kept(value)) return void(sink(std::forward<V>(value)));
+            made = std::make_unique<kept_form>();
+            make_kept(std::forward<V>(value), *made);
+            base::show(*made, w, sink, timing);
+          }
+        },
+        timing);
+    base::add(p.source, made);
+  }
+  template <class Timing, class Sink>
+  void try_here(sample_position p, worker& w, Sink& sink, Timing timing) const {
+    std::uint64_t shown = now_ns(), bytes = 0;
+    this->up.evaluate(
+        p, w.up,
+        [&]<class V>(V&& value) {
+          if constexpr (shown_before<std::remove_cvref_t<V>>) {
+            sink(std::forward<V>(value));
+          } else {
+            if (differs_when_kept(value)) {
+              choice_->differs(Place);
+              return void(sink(std::forward<V>(value)));
+            }
+            make_kept(std::forward<V>(value), w.own);
+            bytes = base::bytes_taken(w.own);
+            shown = now_ns();
+            base::show(w.own, w, sink, timing);
+          }
+        },
+        timing);
+    choice_->measured(Place, now_ns() - shown, bytes);
+  }
+
+  shared<place_choice> choice_;
+};
+
+/// The node of the stage that chooses: says of each sample at which place it is kept, or which one is tried.
+template <class Up>
+class place_choosing_node {
+ public:
+  struct worker {
+    typename Up::worker up;
+    [[no_unique_address]] light_tuple<> own;
+    stage_cost cost;
+    place_turn turn;
+
+    worker() = default;
+  };
+  static constexpr std::uint32_t depth = Up::depth + 1;
+  static constexpr bool has_pieces = Up::has_pieces;
+  static constexpr bool has_runs = false, keeps_samples = true;
+
+  Up up;
+
+  place_choosing_node(Up inner, shared<place_choice> choice)
+      : up(std::move(inner)), choice_(std::move(choice)) {}
+
+  [[nodiscard]] static bool is_kept(position) noexcept { return false; }
+  [[nodiscard]] kept_counters counters() const {
+    kept_counters all;
+    all.choices.push_back(choice_->get());
+    return all;
+  }
+
+  template <class Timing, class Sink>
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
+    const place_turn turn = choice_->next();
+    if (turn != w.turn) tell_places(w.up, w.turn = turn);
+    if (!turn.tries || turn.place != 0) return up.evaluate(p, w.up, sink, timing);
+    const std::uint64_t begin = now_ns();
+    up.evaluate(p, w.up, sink, timing);
+    choice_->measured(0, now_ns() - begin, 0);
+  }
+
+ private:
+  shared<place_choice> choice_;
+};
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -17975,6 +18843,139 @@ PENSTOCK_INLINE std::string first_difference(std::span<const std::string> theirs
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/evaluation/kept_places.hpp
+
+/// The places of a plan where samples may be kept, found in its type.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct keep_nowhere : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: keep_in_memory(limit, keep_at::automatic) has no place to keep samples at: before the "
+        "first stage "
+        "that draws random numbers there must be a source or a stage whose samples can be kept, as behind "
+        "fields<\"jpg\", \"cls\">, and which the stages behind it take when they are shown");
+  }
+};
+struct keep_chosen_twice : about_expression {
+  static consteval void explain(auto reached) {
+    static_assert(
+        never<decltype(reached)>,
+        "penstock: keep_in_memory(limit, keep_at::automatic) twice in one expression; one chooses among all "
+        "places, so remove the other");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// A stage of a chain, not of the plan: a place where samples may be kept.
+template <std::uint32_t Place, class... Others>
+struct kept_place_stage {
+  using penstock_part = sample_cache_tag;
+  std::uint64_t limit;
+  shared<place_choice> choice;
+
+  template <class In>
+  using output = In;
+  template <class Element, class Up>
+  [[nodiscard]] auto around(Up up) const {
+    return chosen_cache_node<Up, Element, Place, Others...>(std::move(up), limit, choice);
+  }
+};
+struct choosing_place_stage {
+  using penstock_part = sample_cache_tag;
+  shared<place_choice> choice;
+
+  template <class In>
+  using output = In;
+  template <class Element, class Up>
+  [[nodiscard]] auto around(Up up) const {
+    return place_choosing_node<Up>(std::move(up), choice);
+  }
+};
+
+template <class Context>
+using as_shown = context<shown_of<typename Context::element>, Context::facts, typename Context::columns>;
+
+/// Whether samples can be kept where `Stage` begins, so that it and those behind it take what is then shown.
+/// Of several places between which nothing is made, the last one counts.
+template <class Context, class Stage, class... Rest>
+consteval bool is_kept_place() {
+  constexpr chain_facts f = Context::facts;
+  using element = std::remove_cvref_t<typename Context::element>;
+  if constexpr (!value_stage<Stage> || f.drawn || f.placed || f.expanded || f.batched || f.packed)
+    return false;
+  else if constexpr (choosing_part<Stage> || !keepable<element>)
+    return false;
+  else
+    return is_right<typename diagnose_all<as_shown<Context>, Stage, Rest...>::type>;
+}
+
+/// Builds the stages of a chain from those of a plan. `Others`: contexts of samples that an earlier place
+/// shows.
+template <class Chooser>
+struct kept_places {
+  const Chooser& chooser;
+  shared<place_choice> choice;
+  std::string behind;  // what made the samples
+
+  template <std::uint32_t Place, class Context, class... Others, class Stage, class... Rest>
+  auto from(const light_tuple<Others...>*, const Stage& stage, const Rest&... rest) {
+    if constexpr (is_kept_place<Context, Stage, Rest...>()) {
+      choice->add(behind);
+      auto here = make_light_tuple(
+          kept_place_stage<Place, std::remove_cvref_t<typename Others::element>...>{chooser.limit, choice});
+      return join(std::move(here),
+                  past<Place + 1, Context>(static_cast<light_tuple<Others..., as_shown<Context>>*>(nullptr),
+                                           stage, rest...));
+    } else {
+      return past<Place, Context>(static_cast<light_tuple<Others...>*>(nullptr), stage, rest...);
+    }
+  }
+
+ private:
+  template <std::uint32_t Place, class Context, class... Others, class Stage, class... Rest>
+  auto past(const light_tuple<Others...>*, const Stage& stage, const Rest&... rest) {
+    if constexpr (std::is_same_v<Stage, Chooser>) {
+      if constexpr (Place == 1) mistakes::keep_nowhere::explain(std::type_identity<Context>{});
+      if constexpr ((std::is_same_v<Rest, Chooser> || ...))
+        mistakes::keep_chosen_twice::explain(std::type_identity<Context>{});
+      return make_light_tuple(choosing_place_stage{choice}, rest...);
+    } else {
+      using next = typename fold_context<Context, Stage>::type;
+      if constexpr (value_stage<Stage> && !choosing_part<Stage>) behind = text_of_stage(stage);
+      if constexpr (next::facts.drawn && !Context::facts.drawn) choice->set_random(text_of_stage(stage));
+      return join(
+          make_light_tuple(stage),
+          from<Place, next>(static_cast<light_tuple<typename fold_context<Others, Stage>::type...>*>(nullptr),
+                            rest...));
+    }
+  }
+};
+
+/// The stages of a plan, with places to keep samples at before the stage that chooses one.
+template <class Plan, class Chooser>
+auto stages_with_places(const Plan& p, const Chooser& chooser, std::uint32_t only) {
+  using source = typename Plan::source_type;
+  kept_places<Chooser> places{chooser,
+                              shared<place_choice>(new place_choice(chooser.limit, p.source().size())),
+                              std::string(source::source_name)};
+  auto all = p.stages().apply([&](const auto&... stages) {
+    return places.template from<1, context_of<source>>(static_cast<light_tuple<>*>(nullptr), stages...);
+  });
+  places.choice->begin(only);
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/concepts.hpp
 
 /// Where bytes come from. A *storage* is a value and part of a plan: it names objects and holds options, and
@@ -19026,422 +20027,6 @@ void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/evaluation/detail/worker_root.hpp
-
-/// What is the same in the workers of all chains.
-namespace penstock::inline v0_1 {
-
-/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
-/// write whatever it left unfinished to its destination.
-struct stage_cost {
-  std::uint64_t nanoseconds = 0;
-  std::uint64_t timed = 0;
-};
-
-/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
-struct untimed : std::false_type {
-  static constexpr std::uint64_t now() noexcept { return 0; }
-};
-
-namespace detail {
-
-/// The time of a steady clock.
-[[nodiscard]] std::uint64_t now_ns() noexcept;
-
-}  // namespace detail
-
-/// A timed evaluation, and its clock in nanoseconds.
-struct timed : std::true_type {
-  static std::uint64_t now() noexcept { return detail::now_ns(); }
-};
-
-namespace detail {
-
-/// Adds to a cost one timed call, which began then.
-template <class Timing>
-void count_call(stage_cost& cost, std::uint64_t begin, Timing) noexcept {
-  if constexpr (Timing::value) {
-    cost.nanoseconds += Timing::now() - begin;
-    ++cost.timed;
-  }
-}
-
-/// Whether a value of type `Part` may have been taken unchanged out of a `Whole`: as the whole, a field, a
-/// member, or an optional blob of it.
-template <class Part, class Whole>
-inline constexpr bool is_part_of = std::is_same_v<Part, Whole>;
-template <class Part, class... Fields>
-inline constexpr bool is_part_of<Part, record<Fields...>> =
-    (is_part_of<Part, std::remove_cvref_t<typename Fields::type>> || ...);
-template <class Part, open_sample Whole>
-inline constexpr bool is_part_of<Part, Whole> =
-    std::is_same_v<Part, Whole> || std::is_same_v<Part, typename Whole::blob_type> || requires {
-      requires unfinished<Part> && std::is_same_v<typename Part::blob_type, typename Whole::blob_type>;
-    };
-
-/// Whether a stage that turns a `Given` into a `Result` creates something unfinished, rather than just
-/// passing it on.
-template <class Given, class Result>
-inline constexpr bool makes_unfinished = unfinished<Result> && !is_part_of<Result, Given>;
-template <class Given, class... Fields>
-inline constexpr bool makes_unfinished<Given, record<Fields...>> =
-    (makes_unfinished<Given, std::remove_cvref_t<typename Fields::type>> || ...);
-
-/// The time that a value takes to write itself to its destination, in timed calls. The outermost node
-/// measures it; on the way back inwards, the first stage that created something unfinished in the value
-/// claims the time. The source claims the time of values that it handed out unfinished; nobody claims the
-/// copy of a finished value.
-class landing_time {
- public:
-  /// Passes a value to whatever comes next. A following stage announces itself with `passed`; if none does,
-  /// this call is the landing.
-  template <class Timing, class Sink, class V>
-  void hand_on(Timing, Sink& sink, V&& value) {
-    another_stage_ = false;
-    const std::uint64_t begin = Timing::now();
-    sink(std::forward<V>(value));
-    if (!another_stage_) open_ += Timing::now() - begin;
-  }
-  /// The time that a stage claims if it made a `Result` from a `Given`.
-  template <class Given, class Result>
-  [[nodiscard]] std::uint64_t share_of_stage() noexcept {
-    if constexpr (makes_unfinished<Given, Result> || !has_unfinished<Result>::value) {
-      const std::uint64_t share = std::exchange(open_, 0);
-      return makes_unfinished<Given, Result> ? share : 0;
-    }
-    return 0;
-  }
-  template <class Element>
-  [[nodiscard]] std::uint64_t share_of_source() noexcept {
-    const std::uint64_t share = std::exchange(open_, 0);
-    return has_unfinished<Element>::value || open_sample<Element> ? share : 0;
-  }
-  /// Call at the end of a stage's turn, whether or not it passed anything on.
-  void passed() noexcept { another_stage_ = true; }
-
- private:
-  std::uint64_t open_ = 0;  // nanoseconds not yet claimed
-  bool another_stage_ = false;
-};
-
-/// The root of every worker.
-struct worker_root {
-  static constexpr std::uint32_t no_stage = 0xffffffffu;
-  std::uint32_t piece = 0;
-  std::uint32_t failed = no_stage;  // the number of the stage whose function threw last; 0 is the source
-  stage_cost cost;
-  landing_time landing;
-};
-/// The worker of an innermost node: it has the root, and no worker below it.
-template <class W>
-concept innermost_worker = requires(std::remove_const_t<W>& w) {
-  { w.root } -> std::same_as<worker_root&>;
-};
-/// Lives while the function of a stage runs: remembers its number if it throws. Costs nothing if it does not.
-struct failure_mark {
-  worker_root& root;
-  std::uint32_t number;
-  bool armed = true;
-  ~failure_mark() {
-    if (armed && root.failed == worker_root::no_stage) root.failed = number;
-  }
-};
-
-/// The node of the source in a chain, or its worker in the chain's.
-auto& innermost(auto& all) noexcept {
-  if constexpr (requires { all.up; })
-    return innermost(all.up);
-  else
-    return all;
-}
-
-/// The root at the bottom of a worker.
-worker_root& root_of(auto& w) noexcept { return innermost(w).root; }
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/evaluation/detail/worker_root.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::uint64_t detail::now_ns() noexcept {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/evaluation/sample_cache_node.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Objects by their numbers, up to a limit in bytes. What is added stays as long as the table; the table owns
-/// it, and destroys it with `destroy`.
-///
-/// Threads: any. A lookup takes no lock: it reads one of 64 parts, each a table with open addressing, which
-/// is replaced by one of twice the size when it is three quarters full. Replaced tables stay until the end,
-/// as somebody may still be reading them: as much memory again as the last one, which counts towards the
-/// limit.
-class sample_cache_table {
- public:
-  using destroyer = void (*)(void*) noexcept;
-
-  sample_cache_table(std::uint64_t limit, destroyer destroy) noexcept : limit_(limit), destroy_(destroy) {}
-  sample_cache_table(const sample_cache_table&) = delete;
-  sample_cache_table& operator=(const sample_cache_table&) = delete;
-  ~sample_cache_table();
-
-  /// The object of a number, or null.
-  [[nodiscard]] const void* find(std::uint64_t number) const noexcept {
-    const std::uint64_t hash = mix64(number);
-    return parts_[hash % parts].find(number, hash);
-  }
-  /// The object of a number, or null; counts a hit.
-  [[nodiscard]] const void* use(std::uint64_t number) noexcept {
-    const std::uint64_t hash = mix64(number);
-    part& in = parts_[hash % parts];
-    const void* const found = in.find(number, hash);
-    if (found != nullptr) in.hits.fetch_add(1, std::memory_order_relaxed);
-    return found;
-  }
-  /// Gives an object to the table. Returns the one that has the number: this one, or one that was there
-  /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
-  /// too.
-  [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
-  /// Counts an object that was made and for which there is no room.
-  void count_uncached(std::uint64_t number) noexcept {
-    parts_[mix64(number) % parts].uncached.fetch_add(1, std::memory_order_relaxed);
-  }
-  /// Whether there was no room for one, and there is less room than the average one takes.
-  [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
-
-  [[nodiscard]] kept_counters counters() const noexcept;
-
- private:
-  static constexpr std::size_t parts = 64, smallest = 16;
-
-  struct entry {
-    std::atomic<const void*> object{nullptr};  // set last
-    std::uint64_t number = 0;
-  };
-  struct table {
-    explicit table(std::size_t places) : entries(places) {}
-    std::vector<entry> entries;  // a power of two of them
-
-    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
-      const std::size_t last = entries.size() - 1;
-      for (std::size_t i = (hash / parts) & last;; i = (i + 1) & last) {
-        const void* const object = entries[i].object.load(std::memory_order_acquire);
-        if (object == nullptr || entries[i].number == number) return object;
-      }
-    }
-    void put(std::uint64_t number, std::uint64_t hash, const void* object) noexcept;
-  };
-  struct part {
-    alignas(64) std::atomic<const table*> now{nullptr};
-    std::mutex adding;
-    std::size_t used = 0;
-    std::vector<std::unique_ptr<table>> all;  // the last one is the current one
-    alignas(64) std::atomic<std::uint64_t> hits{0}, uncached{0};
-
-    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
-      const table* const in = now.load(std::memory_order_acquire);
-      return in == nullptr ? nullptr : in->find(number, hash);
-    }
-  };
-
-  /// Takes room from the limit; false if there is not so much.
-  [[nodiscard]] bool take_room(std::uint64_t bytes) noexcept;
-  /// Makes place for one more object in a part; false if the limit leaves no room for that.
-  [[nodiscard]] bool make_place(part& to);
-
-  const std::uint64_t limit_;
-  const destroyer destroy_;
-  std::atomic<std::uint64_t> bytes_{0}, samples_{0};
-  std::atomic<bool> full_{false};
-  std::array<part, parts> parts_;
-};
-
-}  // namespace detail
-
-/// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
-/// from `Up`.
-template <class Up, class Element>
-class sample_cache_node {
-  using form = kept<Element>;
-
- public:
-  struct worker {
-    typename Up::worker up;
-    form own{};  // a sample that does not fit; keeps its capacity
-    stage_cost cost;
-
-    worker() = default;
-  };
-  static constexpr std::uint32_t depth = Up::depth + 1;
-  static constexpr bool has_pieces = Up::has_pieces;
-  static constexpr bool has_runs = false, keeps_samples = true;
-
-  Up up;
-
-  sample_cache_node(Up inner, std::uint64_t limit)
-      : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
-
-  /// Whether a sample of the source is kept, and so not read again.
-  [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
-  [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
-
-  template <class Timing, class Sink>
-  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
-    auto& root = detail::root_of(w.up);
-    const auto show = [&](const form& here) {
-      if constexpr (Timing::value) {
-        root.landing.hand_on(timing, sink, show_cached(here));
-        w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
-        root.landing.passed();
-      } else {
-        sink(show_cached(here));
-      }
-    };
-    if constexpr (Timing::value) root.landing = {};
-    const std::uint64_t begin = Timing::now();
-    const form* const found = find(p.source);
-    detail::count_call(w.cost, begin, timing);
-    if (found != nullptr) {
-      detail::innermost(up).pass_over(detail::innermost(w.up));
-      return show(*found);
-    }
-    std::unique_ptr<form> made;
-    up.evaluate(
-        p, w.up,
-        [&]<class V>(V&& value) {
-          const std::uint64_t arrived = Timing::now();
-          const form& here = make(p.source, std::forward<V>(value), made, w.own);
-          w.cost.nanoseconds += Timing::now() - arrived;
-          show(here);
-        },
-        timing);
-    const std::uint64_t evaluated = Timing::now();
-    add(p.source, made);
-    w.cost.nanoseconds += Timing::now() - evaluated;
-  }
-
- private:
-  /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
-  template <class V>
-  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
-                                 form& passing) const {
-    if (!table_->full()) made = std::make_unique<form>();
-    form& into = made ? *made : passing;
-    make_kept(std::forward<V>(value), into);
-    if (!made) table_->count_uncached(source.index);
-    return into;
-  }
-  /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
-  void add(position source, std::unique_ptr<form>& made) const {
-    if (!made) return;
-    constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
-    const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
-    const void* const there = table_->add(source.index, made.get(), bytes);
-    if (there == made.get()) (void)made.release();
-    if (there == nullptr) table_->count_uncached(source.index);
-  }
-  static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
-  [[nodiscard]] const form* find(position source) const noexcept {
-    return static_cast<const form*>(table_->use(source.index));
-  }
-
-  shared<detail::sample_cache_table> table_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/evaluation/sample_cache_node.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void sample_cache_table::table::put(std::uint64_t number, std::uint64_t hash,
-                                                    const void* object) noexcept {
-  const std::size_t last = entries.size() - 1;
-  std::size_t i = (hash / parts) & last;
-  while (entries[i].object.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & last;
-  entries[i].number = number;
-  entries[i].object.store(object, std::memory_order_release);
-}
-
-PENSTOCK_INLINE bool sample_cache_table::take_room(std::uint64_t bytes) noexcept {
-  std::uint64_t held = bytes_.load(std::memory_order_relaxed);
-  do {
-    if (bytes > limit_ || held > limit_ - bytes) {
-      const std::uint64_t samples = samples_.load(std::memory_order_relaxed);
-      if (samples != 0 && (held >= limit_ || limit_ - held < held / samples))
-        full_.store(true, std::memory_order_relaxed);
-      return false;
-    }
-  } while (!bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
-  return true;
-}
-
-PENSTOCK_INLINE bool sample_cache_table::make_place(part& to) {
-  const std::size_t now = to.all.empty() ? 0 : to.all.back()->entries.size();
-  if ((to.used + 1) * 4 <= now * 3) return true;
-  const std::size_t places = now == 0 ? smallest : now * 2;
-  if (!take_room(places * sizeof(entry))) return false;
-  std::unique_ptr<table> larger;
-  try {
-    to.all.reserve(to.all.size() + 1);
-    larger = std::make_unique<table>(places);
-  } catch (const std::bad_alloc&) {
-    bytes_.fetch_sub(places * sizeof(entry), std::memory_order_relaxed);
-    throw out_of_memory(places * sizeof(entry), "the table of keep_in_memory", "give it a lower limit");
-  }
-  if (now != 0)
-    for (const entry& one : to.all.back()->entries)
-      if (const void* const object = one.object.load(std::memory_order_relaxed); object != nullptr)
-        larger->put(one.number, mix64(one.number), object);
-  to.all.push_back(std::move(larger));
-  to.now.store(to.all.back().get(), std::memory_order_release);
-  return true;
-}
-
-PENSTOCK_INLINE const void* sample_cache_table::add(std::uint64_t number, void* object, std::uint64_t bytes) {
-  const std::uint64_t hash = mix64(number);
-  part& to = parts_[hash % parts];
-  const std::lock_guard lock(to.adding);
-  if (!to.all.empty())
-    if (const void* const there = to.all.back()->find(number, hash); there != nullptr) return there;
-  if (!make_place(to) || !take_room(bytes)) return nullptr;
-  to.all.back()->put(number, hash, object);
-  ++to.used;
-  samples_.fetch_add(1, std::memory_order_relaxed);
-  return object;
-}
-
-PENSTOCK_INLINE kept_counters sample_cache_table::counters() const noexcept {
-  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
-  for (const part& one : parts_) {
-    all.hits += one.hits.load(std::memory_order_relaxed);
-    all.uncached += one.uncached.load(std::memory_order_relaxed);
-  }
-  return all;
-}
-
-PENSTOCK_INLINE sample_cache_table::~sample_cache_table() {
-  for (part& one : parts_) {
-    if (one.all.empty()) continue;
-    for (const entry& each : one.all.back()->entries)
-      if (const void* const object = each.object.load(std::memory_order_relaxed); object != nullptr)
-        destroy_(const_cast<void*>(object));
-  }
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/evaluation/stage_chain.hpp
 
 /// The single operation: `evaluate(position, worker&, sink)`. The value stages of a plan are nested into one
@@ -19721,6 +20306,8 @@ std::size_t for_each_cost(W& w, F&& f) {
   if constexpr (innermost_worker<W>) {
     f(std::size_t{0}, w.root.cost);
     return 0;
+  } else if constexpr (requires { typename W::in_between; }) {  // no stage of the plan
+    return for_each_cost(w.up, f);
   } else {
     const std::size_t number = for_each_cost(w.up, f) + 1;
     f(number, w.cost);
@@ -19833,20 +20420,42 @@ template <class Node>
 
 /// What a chain keeps, in all its stages.
 template <class Node>
-[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) {
   kept_counters all;
   if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
   if constexpr (requires { chain.up; }) all += kept_in(chain.up);
   return all;
 }
 
+namespace detail {
+
+/// A stage that keeps samples at a place that it chooses: `with_places(plan)` returns the plan's stages, and
+/// between them those that keep.
+template <class Stage>
+concept place_choosing_stage = requires { requires bool(Stage::chooses_place); };
+
+template <class... Stages>
+consteval std::size_t first_chooser(const light_tuple<Stages...>*) {
+  std::size_t found = sizeof...(Stages), i = 0;
+  ((place_choosing_stage<Stages> && found == sizeof...(Stages) ? (found = i, ++i) : ++i), ...);
+  return found;
+}
+
+}  // namespace detail
+
 /// The chain of a plan's value stages on top of an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
-  return p.stages().apply([&](const auto&... stages) {
+  using stages_type = typename Plan::stages_type;
+  constexpr std::size_t chooser = detail::first_chooser(static_cast<const stages_type*>(nullptr));
+  const auto nest = [&](const auto&... stages) {
     return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
                                                              stages...);
-  });
+  };
+  if constexpr (chooser != stages_type::size)
+    return detail::at<chooser>(p.stages()).with_places(p).apply(nest);
+  else
+    return p.stages().apply(nest);
 }
 
 }  // namespace penstock::inline v0_1
@@ -47767,6 +48376,10 @@ std::string in_seconds(double seconds);
 /// its counters too. If that is hardly faster, reading is not the bottleneck.
 [[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
 
+/// Where a run keeps samples in memory, and why, in a sentence: what the chosen place saves and takes, and
+/// what the others would.
+[[nodiscard]] std::string why_kept(const kept_choice& choice);
+
 /// The counters of a run in words: rates, the time of each stage, and the verdict.
 [[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {});
 
@@ -47892,6 +48505,43 @@ PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counte
   return v;
 }
 
+PENSTOCK_INLINE std::string why_kept(const kept_choice& choice) {
+  if (choice.chosen == kept_choice::undecided)
+    return "keep_in_memory: measures what to keep; ask again after more samples";
+  const bool any = choice.chosen < choice.places.size();
+  std::string text = any ? "kept behind " + choice.places[choice.chosen].behind + ": "
+                         : std::string("nothing is kept in memory: ");
+  if (!choice.measured) return text + "as the program says";
+  if (any) {
+    const kept_place& best = choice.places[choice.chosen];
+    detail::append(text, {"saves ", detail::in_seconds(best.saved_seconds), " of ",
+                          detail::in_seconds(choice.whole_seconds), " a sample, ",
+                          detail::in_bytes(static_cast<std::uint64_t>(best.bytes)), " each; "});
+    const double room = best.bytes > 0 ? static_cast<double>(choice.limit) / best.bytes : 0;
+    if (best.bytes * static_cast<double>(choice.samples) <= static_cast<double>(choice.limit))
+      detail::append(text, {"all ", choice.samples, " samples fit in "});
+    else
+      detail::append(text, {static_cast<std::uint64_t>(room), " of ", choice.samples, " samples fit in "});
+    text += detail::in_bytes(choice.limit);
+  } else {
+    detail::append(text, {"no place saves much of the ", detail::in_seconds(choice.whole_seconds),
+                          " that a sample takes"});
+  }
+  for (std::size_t i = 0; i < choice.places.size(); ++i) {
+    const kept_place& one = choice.places[i];
+    if (i == choice.chosen) continue;
+    detail::append(text, {"; behind ", one.behind});
+    if (one.differs)
+      text += ", images would be others, as they may be decoded smaller";
+    else
+      detail::append(text, {": ", one.saved_seconds < 0 ? "nothing" : detail::in_seconds(one.saved_seconds),
+                            ", ", detail::in_bytes(static_cast<std::uint64_t>(one.bytes))});
+  }
+  if (!choice.random_behind.empty())
+    detail::append(text, {"; behind ", choice.random_behind, ", numbers are random"});
+  return text;
+}
+
 PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before) {
   const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
@@ -47938,6 +48588,7 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(c.kept.uncached, " made for which there was no room");
     text += "\n";
   }
+  for (const kept_choice& one : c.kept.choices) text += why_kept(one) + "\n";
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {
@@ -76302,6 +76953,65 @@ struct keep_in_memory_stage {
   }
 };
 
+/// At which of the places before it `keep_in_memory(limit, keep_at::automatic)` keeps samples.
+struct keep_at {
+  std::uint32_t place = 0;         ///< 1, 2, ...: that one, without measuring; 0: automatic
+  static const keep_at automatic;  ///< the one that saves most
+};
+inline constexpr keep_at keep_at::automatic{};
+
+/// Keeps samples in memory at that place before it which saves most time. Made by
+/// `keep_in_memory(limit, keep_at::automatic)`.
+///
+/// In and out: any element; it passes on what arrives. Places are behind the source and behind each value
+/// stage before it, so encoded, decoded, resized if each has its own `|`, up to a stage that draws random
+/// numbers or whose values depend on the place in the order. The stages behind a place must take what is
+/// shown there, as behind `keep_in_memory(limit)`, and what would arrive otherwise; if they do not, it is no
+/// place.
+/// The first samples of a run are timed by its workers, as they are and from each place: 32 each, or fewer so
+/// that it takes no more than a quarter of an epoch. What a place saves counts times the share of the
+/// source's samples for which the limit has room. The best one is taken for all workers until the run ends;
+/// none if it saves less than 2 % of a sample's time, or if the first samples that are shown later save less.
+/// `report`
+/// says which and why, as does `run.counters().kept.choices`. A restored run measures anew.
+/// Sequence, values and states do not depend on the place: images that may yet be decoded smaller are not
+/// kept. Samples for which there is no room pass as they are.
+/// It measures the time of workers, waits for reads included, but not what other threads read ahead.
+/// Pointwise; keeps all five guarantees. Cost: of a sample, an atomic load, and a comparison for each place;
+/// what is behind a place is compiled again for what is shown there. Threads: workers measure and decide
+/// together, without a lock.
+/// Throws `errc::argument` for a limit of 0, and when a run begins for a place that does not exist.
+///
+///     auto chosen = samples | fields<"npy", "cls"> | decode<field<"npy", npy<float>>, field<"cls", integer>> |
+///                   keep_in_memory(8_GiB, keep_at::automatic) | shuffle(seed(1)) | batch(64);
+///
+/// Source: of choosing what to cache by measured cost and size, Jha et al., "HyCache: Hybrid Caching for
+/// Accelerating DNN Input Preprocessing Pipelines", USENIX ATC 2025.
+struct keep_in_memory_somewhere_stage {
+  using penstock_part = sample_cache_tag;
+  static constexpr std::string_view stage_name = "keep_in_memory";
+  static constexpr bool chooses_place = true;
+  std::uint64_t limit = 0;  ///< in bytes
+  std::uint32_t only = 0;   ///< as in `keep_at`
+
+  template <class In>
+  using output = In;
+  /// The stages of a plan, with those that keep.
+  [[nodiscard]] auto with_places(const auto& p) const { return detail::stages_with_places(p, *this, only); }
+
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"keep_in_memory(", limit, ", keep_at::automatic)"});
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    constexpr auto facts = Context::facts;
+    return typename detail::first_mistake<
+        mistakes::unless<!facts.forward, mistakes::keep_on_forward>,
+        mistakes::unless<!facts.renumbers && !facts.varies, mistakes::keep_over_mixed_epochs>>::type{};
+  }
+};
+
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
 [[nodiscard]] inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
@@ -76315,6 +77025,20 @@ struct keep_in_memory_stage {
 /// With a unit: `keep_in_memory(8_GiB)`.
 [[nodiscard]] inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
+}
+/// Where that saves most: `keep_in_memory(8_GiB, keep_at::automatic)`; see `keep_in_memory_somewhere_stage`.
+[[nodiscard]] inline keep_in_memory_somewhere_stage keep_in_memory(any_count limit, keep_at where) {
+  return {keep_in_memory(limit).limit, where.place};
+}
+/// With a unit.
+[[nodiscard]] inline keep_in_memory_somewhere_stage keep_in_memory(byte_count limit, keep_at where) {
+  return keep_in_memory(any_count(std::uint64_t{limit}), where);
+}
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory(keep_at) {
+  mistakes::keep_without_limit::explain(std::type_identity<Never>{});
+  return {};
 }
 /// A mistake, which gets a sentence.
 template <class Never = void>

@@ -51,7 +51,7 @@ struct place_turn {
 /// once it is chosen.
 class place_choice {
  public:
-  static constexpr std::uint32_t most_rounds = 32, fewest_rounds = 4;
+  static constexpr std::uint32_t max_rounds = 32, min_rounds = 4;
 
   place_choice(std::uint64_t limit, std::uint64_t samples);
 
@@ -83,7 +83,7 @@ class place_choice {
 
   struct trial {
     std::string behind;
-    std::array<std::uint64_t, most_rounds> nanoseconds{}, bytes{};
+    std::array<std::uint64_t, max_rounds> nanoseconds{}, bytes{};
     std::atomic<std::uint32_t> used{0};
     std::atomic<bool> differs{false};
     place_cost found;  // written before chosen_
@@ -101,7 +101,7 @@ class place_choice {
   std::uint64_t limit_, samples_;
   std::vector<std::unique_ptr<trial>> tried_;  // the first one is no place
   std::string random_behind_;
-  std::uint32_t rounds_ = most_rounds;
+  std::uint32_t rounds_ = max_rounds;
   bool measures_ = true;
   double whole_ = 0;
   trial shown_;

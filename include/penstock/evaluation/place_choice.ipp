@@ -53,7 +53,7 @@ PENSTOCK_INLINE void place_choice::begin(std::uint32_t only) {
                  " places to keep samples at, and was told to take number ", std::uint64_t{only}})
         .in_stage("keep_in_memory");
   const std::uint64_t of_an_epoch = samples_ / (4 * tried_.size());
-  rounds_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(of_an_epoch, fewest_rounds, most_rounds));
+  rounds_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(of_an_epoch, min_rounds, max_rounds));
   if (only == 0) return;
   measures_ = false;
   checked_.store(true, std::memory_order_release);
