@@ -70,6 +70,10 @@ std::string in_seconds(double seconds);
 /// its counters too. If that is hardly faster, reading is not the bottleneck.
 [[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
 
+/// Where a run keeps samples in memory, and why, in a sentence: what the chosen place saves and takes, and
+/// what the others would.
+[[nodiscard]] std::string why_kept(const kept_choice& choice);
+
 /// The counters of a run in words: rates, the time of each stage, all that was found `outside`, and the
 /// verdict.
 [[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {},

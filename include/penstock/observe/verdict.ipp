@@ -149,6 +149,43 @@ PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counte
   return v;
 }
 
+PENSTOCK_INLINE std::string why_kept(const kept_choice& choice) {
+  if (choice.chosen == kept_choice::undecided)
+    return "keep_in_memory: measures what to keep; ask again after more samples";
+  const bool any = choice.chosen < choice.places.size();
+  std::string text = any ? "kept behind " + choice.places[choice.chosen].behind + ": "
+                         : std::string("nothing is kept in memory: ");
+  if (!choice.measured) return text + "as the program says";
+  if (any) {
+    const kept_place& best = choice.places[choice.chosen];
+    detail::append(text, {"saves ", detail::in_seconds(best.saved_seconds), " of ",
+                          detail::in_seconds(choice.whole_seconds), " a sample, ",
+                          detail::in_bytes(static_cast<std::uint64_t>(best.bytes)), " each; "});
+    const double room = best.bytes > 0 ? static_cast<double>(choice.limit) / best.bytes : 0;
+    if (best.bytes * static_cast<double>(choice.samples) <= static_cast<double>(choice.limit))
+      detail::append(text, {"all ", choice.samples, " samples fit in "});
+    else
+      detail::append(text, {static_cast<std::uint64_t>(room), " of ", choice.samples, " samples fit in "});
+    text += detail::in_bytes(choice.limit);
+  } else {
+    detail::append(text, {"no place saves much of the ", detail::in_seconds(choice.whole_seconds),
+                          " that a sample takes"});
+  }
+  for (std::size_t i = 0; i < choice.places.size(); ++i) {
+    const kept_place& one = choice.places[i];
+    if (i == choice.chosen) continue;
+    detail::append(text, {"; behind ", one.behind});
+    if (one.differs)
+      text += ", images would be others, as they may be decoded smaller";
+    else
+      detail::append(text, {": ", one.saved_seconds < 0 ? "nothing" : detail::in_seconds(one.saved_seconds),
+                            ", ", detail::in_bytes(static_cast<std::uint64_t>(one.bytes))});
+  }
+  if (!choice.random_behind.empty())
+    detail::append(text, {"; behind ", choice.random_behind, ", numbers are random"});
+  return text;
+}
+
 PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before,
                                    const std::vector<finding>& outside) {
   const run_counters c = since(counters, before);
@@ -196,6 +233,7 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(c.kept.uncached, " made for which there was no room");
     text += "\n";
   }
+  for (const kept_choice& one : c.kept.choices) text += why_kept(one) + "\n";
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {
