@@ -45686,6 +45686,7 @@ class any_loader {
     std::uint64_t (*resume_here)(void*);
     std::uint64_t (*steps)(const void*);
     run_counters (*counters)(const void*);
+    run_monitor (*monitor)(const void*);
     bad_sample_counts (*bad_samples)(const void*);
     void (*adjust)(void*, const run_limits&);
     run_limits (*limits)(const void*);
@@ -45762,6 +45763,8 @@ class any_loader {
   }
   /// The run's counters since it was opened or last restored.
   [[nodiscard]] run_counters counters() const { return functions().counters(self_); }
+  /// Like `run::monitor`; it shows the run up to the next `restore`, which opens another one.
+  [[nodiscard]] run_monitor monitor() const { return functions().monitor(self_); }
   [[nodiscard]] bad_sample_counts bad_samples() const { return functions().bad_samples(self_); }
   /// Like `run::adjust` and `run::limits`. Limits survive `restore`; no other thread may call these during
   /// it.
@@ -45857,15 +45860,16 @@ class any_loader {
     }
     static bad_sample_counts bad_samples(const void* self) { return of(self).running.bad_samples(); }
     static run_counters counters(const void* self) { return of(self).running.counters(); }
+    static run_monitor monitor(const void* self) { return of(self).running.monitor(); }
     static void adjust(void* self, const run_limits& wanted) { of(self).running.adjust(wanted); }
     static run_limits limits(const void* self) { return of(self).running.limits(); }
     static void stop(void* self) noexcept { of(self).running.request_stop(); }
     static bool stopped(const void* self) noexcept { return of(self).running.stopped(); }
     static void destroy(void* self) { delete static_cast<holder*>(self); }
 
-    static constexpr table functions{next,    where,       go,      to_epoch, plan_epoch,  plan_epochs,
-                                     rest_of, resume_here, steps,   counters, bad_samples, adjust,
-                                     limits,  stop,        stopped, destroy};
+    static constexpr table functions{next,    where,       go,    to_epoch, plan_epoch, plan_epochs,
+                                     rest_of, resume_here, steps, counters, monitor,    bad_samples,
+                                     adjust,  limits,      stop,  stopped,  destroy};
   };
 
   /// The functions of the plan; throws if the loader is empty.
@@ -47210,15 +47214,15 @@ inline const char* behind_word(const std::string& text, std::string_view word) {
   return nullptr;
 }
 
-/// The numbers of a line such as "0-3,8" that are below `processor_set`'s limit of 1024.
-inline std::vector<bool> listed_numbers(const char* list) {
-  std::vector<bool> has(1024);
+/// Which numbers below 1024, the limit of `processor_set`, are in a line such as "0-3,8": a 1 for each.
+inline std::string listed_numbers(const char* list) {
+  std::string has(1024, '\0');
   while (list != nullptr && *list != '\0' && *list != '\n') {
     char* end = nullptr;
     unsigned long first = std::strtoul(list, &end, 10), last = first;
     if (end == list) break;
     if (*end == '-') last = std::strtoul(list = end + 1, &end, 10);
-    for (; first <= last && first < has.size(); ++first) has[first] = true;
+    for (; first <= last && first < has.size(); ++first) has[first] = 1;
     list = *end == ',' ? end + 1 : end;
   }
   return has;
@@ -47323,7 +47327,7 @@ PENSTOCK_INLINE interference read_interference(const interference_options& optio
     now.processors = {0, files.path("/proc/self/status")};
     system_figure busy{0, files.path("/proc/stat")}, stolen = busy;
     for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (!allowed[i]) continue;
+      if (allowed[i] == 0) continue;
       ++now.processors.value;
       const char* at = behind_word(stat, detail::text({"cpu", i}));
       if (at == nullptr) continue;
@@ -47351,7 +47355,7 @@ PENSTOCK_INLINE interference read_interference(const interference_options& optio
       const std::string here = files.text(place + "/cpulist");
       const auto cores = detail::listed_numbers(here.c_str());
       for (std::size_t i = 0; i < cores.size(); ++i)
-        if (cores[i] && allowed[i] && number < memory.size() && !memory[number]) ++away;
+        if (cores[i] != 0 && allowed[i] != 0 && number < memory.size() && memory[number] == 0) ++away;
     }
     if (count > 1) {
       const std::string file = files.path(nodes + "/node*/numastat");
@@ -47410,6 +47414,8 @@ PENSTOCK_INLINE std::vector<finding> findings(const interference& before, const 
     char percent[16];
     std::snprintf(percent, sizeof percent, "%.0f%%", 100 * share);
     found.push_back({what, share, detail::text({head, percent, tail, more}), file});
+    for (std::size_t i = found.size() - 1; i > 0 && found[i - 1].share < found[i].share; --i)
+      std::swap(found[i - 1], found[i]);
   };
   const double allowed =
       after.quota.known() ? std::min(after.quota.value, after.processors.value) : after.processors.value;
@@ -47471,7 +47477,6 @@ PENSTOCK_INLINE std::vector<finding> findings(const interference& before, const 
   if (after.processors.value > 0)
     add("NUMA", after.far_processors.value / after.processors.value, after.far_processors.file, "",
         " of the processors belong to nodes whose memory this process may not use");
-  std::sort(found.begin(), found.end(), [](const finding& a, const finding& b) { return a.share > b.share; });
   return found;
 }
 
