@@ -48225,7 +48225,7 @@ PENSTOCK_INLINE std::string in_seconds(double seconds) {
 }
 
 /// Judges by the counters alone.
-PENSTOCK_INLINE verdict judge_counters(const run_counters& c) {
+inline verdict judge_counters(const run_counters& c) {
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";

@@ -271,7 +271,7 @@ TEST_CASE("observe/interference: a real quota is named") {
     const auto before = ps::read_interference();
     if (!before.throttled.known() || before.quota.value != 0.01) return 2;
     const double begin = own_processor_time();
-    while (own_processor_time() < begin + 0.01) {
+    while (own_processor_time() < begin + 0.005) {
     }
     const auto found = ps::findings(before, ps::read_interference());
     const auto* quota = named(found, "quota");
