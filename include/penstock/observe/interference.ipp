@@ -62,15 +62,15 @@ inline const char* behind_word(const std::string& text, std::string_view word) {
   return nullptr;
 }
 
-/// The numbers of a line such as "0-3,8" that are below `processor_set`'s limit of 1024.
-inline std::vector<bool> listed_numbers(const char* list) {
-  std::vector<bool> has(1024);
+/// Which numbers below 1024, the limit of `processor_set`, are in a line such as "0-3,8": a 1 for each.
+inline std::string listed_numbers(const char* list) {
+  std::string has(1024, '\0');
   while (list != nullptr && *list != '\0' && *list != '\n') {
     char* end = nullptr;
     unsigned long first = std::strtoul(list, &end, 10), last = first;
     if (end == list) break;
     if (*end == '-') last = std::strtoul(list = end + 1, &end, 10);
-    for (; first <= last && first < has.size(); ++first) has[first] = true;
+    for (; first <= last && first < has.size(); ++first) has[first] = 1;
     list = *end == ',' ? end + 1 : end;
   }
   return has;
@@ -175,7 +175,7 @@ PENSTOCK_INLINE interference read_interference(const interference_options& optio
     now.processors = {0, files.path("/proc/self/status")};
     system_figure busy{0, files.path("/proc/stat")}, stolen = busy;
     for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (!allowed[i]) continue;
+      if (allowed[i] == 0) continue;
       ++now.processors.value;
       const char* at = behind_word(stat, detail::text({"cpu", i}));
       if (at == nullptr) continue;
@@ -203,7 +203,7 @@ PENSTOCK_INLINE interference read_interference(const interference_options& optio
       const std::string here = files.text(place + "/cpulist");
       const auto cores = detail::listed_numbers(here.c_str());
       for (std::size_t i = 0; i < cores.size(); ++i)
-        if (cores[i] && allowed[i] && number < memory.size() && !memory[number]) ++away;
+        if (cores[i] != 0 && allowed[i] != 0 && number < memory.size() && memory[number] == 0) ++away;
     }
     if (count > 1) {
       const std::string file = files.path(nodes + "/node*/numastat");
@@ -262,6 +262,8 @@ PENSTOCK_INLINE std::vector<finding> findings(const interference& before, const 
     char percent[16];
     std::snprintf(percent, sizeof percent, "%.0f%%", 100 * share);
     found.push_back({what, share, detail::text({head, percent, tail, more}), file});
+    for (std::size_t i = found.size() - 1; i > 0 && found[i - 1].share < found[i].share; --i)
+      std::swap(found[i - 1], found[i]);
   };
   const double allowed =
       after.quota.known() ? std::min(after.quota.value, after.processors.value) : after.processors.value;
@@ -323,7 +325,6 @@ PENSTOCK_INLINE std::vector<finding> findings(const interference& before, const 
   if (after.processors.value > 0)
     add("NUMA", after.far_processors.value / after.processors.value, after.far_processors.file, "",
         " of the processors belong to nodes whose memory this process may not use");
-  std::sort(found.begin(), found.end(), [](const finding& a, const finding& b) { return a.share > b.share; });
   return found;
 }
 

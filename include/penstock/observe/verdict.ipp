@@ -62,7 +62,7 @@ inline std::string too_long_a_sample(const run_counters& c, double threads) {
 }
 
 /// Judges by the counters alone.
-PENSTOCK_INLINE verdict judge_counters(const run_counters& c) {
+inline verdict judge_counters(const run_counters& c) {
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";
