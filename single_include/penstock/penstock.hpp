@@ -47573,8 +47573,8 @@ namespace penstock::inline v0_1 {
 [[nodiscard]] std::string metrics_lines(std::span<const labelled_counters> runs);
 
 /// Writes the counters of runs to a file. One that is called `*.prom` becomes a page for the textfile
-/// collector of Prometheus' node_exporter: it is replaced as a whole, and everybody may read it. To one called
-/// `*.jsonl`, lines of JSON are appended.
+/// collector of Prometheus' node_exporter: it is replaced as a whole, and everybody may read it. To one
+/// called `*.jsonl`, lines of JSON are appended.
 ///
 /// Errors: errc::argument for another name, and as `metrics_text`; errc::io if the file cannot be written,
 /// which leaves it as it was.
@@ -87644,6 +87644,43 @@ struct http_head {
     differs = static_cast<unsigned char>(
         differs | (given[i] ^ (expected.empty() ? '\1' : expected[i % expected.size()])));
   return differs == 0;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/integration/detail/merged_pages.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Pages of metrics as one: each metric once, with its series of all pages.
+[[nodiscard]] inline std::string merged_pages(const std::vector<std::string_view>& pages) {
+  struct family {
+    std::string lines;
+    std::size_t from = 0;  ///< the page that describes it
+  };
+  std::map<std::string_view, family> all;
+  std::vector<std::string_view> order;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    family* now = nullptr;
+    for (std::string_view rest = pages[i]; !rest.empty();) {
+      const std::string_view line = rest.substr(0, std::min(rest.size(), rest.find('\n') + 1));
+      rest.remove_prefix(line.empty() ? rest.size() : line.size());
+      const bool tells = line.starts_with("# HELP ") || line.starts_with("# TYPE ");
+      if (tells) {
+        const std::string_view name = line.substr(7, line.find(' ', 7) - 7);
+        const auto [place, fresh] = all.try_emplace(name);
+        if (fresh) {
+          place->second.from = i;
+          order.push_back(name);
+        }
+        now = &place->second;
+      }
+      if (now != nullptr && (tells ? now->from == i : !line.starts_with('#'))) now->lines += line;
+    }
+  }
+  std::string made;
+  for (const std::string_view name : order) made += all[name].lines;
+  return made;
 }
 
 }  // namespace penstock::inline v0_1::detail

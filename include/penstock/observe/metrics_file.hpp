@@ -27,8 +27,8 @@ namespace penstock::inline v0_1 {
 [[nodiscard]] std::string metrics_lines(std::span<const labelled_counters> runs);
 
 /// Writes the counters of runs to a file. One that is called `*.prom` becomes a page for the textfile
-/// collector of Prometheus' node_exporter: it is replaced as a whole, and everybody may read it. To one called
-/// `*.jsonl`, lines of JSON are appended.
+/// collector of Prometheus' node_exporter: it is replaced as a whole, and everybody may read it. To one
+/// called `*.jsonl`, lines of JSON are appended.
 ///
 /// Errors: errc::argument for another name, and as `metrics_text`; errc::io if the file cannot be written,
 /// which leaves it as it was.
