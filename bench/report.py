@@ -26,7 +26,7 @@ PROGRAMS = (
     ("instructions", ("i1", "i1b", "i1c", "i2", "i2b", "i15a", "i15b", "i15c", "i15d", "i15e")),
     ("bench_handoff", ("3a", "3b")),
     ("bench_handoff_lockfree", ("3c", "3d", "3e")),
-    ("bench_memory_samples", ("4a", "4b", "5")),
+    ("bench_memory_samples", ("4a", "4b", "5", "64")),
     ("bench_tar", ("6a", "6b", "7", "7b", "8a", "8b", "8c", "18", "18b", "18c")),
     ("bench_large_images", ("17a", "17b")),
     ("bench_cold", ("9a", "9b", "9d", "9e")),

@@ -19,11 +19,13 @@
 #include "support/metrics_page.hpp"
 #include "support/temp_dir.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,6 +163,29 @@ TEST_CASE("observe/metrics: every counter has its series, with its labels") {
   alone.stall_seconds = alone.stall_on_slow_sample = 0;
   CHECK(metrics_page(ps::metrics_text(alone))
             .value("penstock_consumer_stall_seconds_total", {{"reason", "evaluation"}}) == 7);
+}
+
+TEST_CASE("observe/metrics: the page of the documentation has the series that there are") {
+  const char* const support = std::getenv("PENSTOCK_TEST_SUPPORT");
+  REQUIRE(support != nullptr);
+  std::ifstream in(std::string(support) + "/../../docs/metrics.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  std::string table = "| metric | type | label | what it is |\n|---|---|---|---|\n";
+  for (const auto& one : ps::detail::metric_families()) {
+    const auto kind = static_cast<std::size_t>(one.kind);
+    std::string labels;
+    std::vector<ps::detail::metric_point> points;
+    one.read(different(), points);
+    if (one.label == "stage" || one.label == "version")
+      labels = "`" + std::string(one.label) + "`";
+    else if (!one.label.empty())
+      for (const auto& point : points)
+        labels += (labels.empty() ? "`" + std::string(one.label) + "`: `" : ", `") + point.label + "`";
+    table += "| `" + std::string(one.name) + "` | " + std::array{"counter", "gauge", "histogram"}[kind] +
+             " | " + labels + " | " + std::string(one.help.substr(0, one.help.size() - 1)) + " |\n";
+  }
+  INFO(table);
+  CHECK(page.find(table + "\n") != std::string::npos);
 }
 
 TEST_CASE("observe/metrics: labels are escaped or refused, and several runs share a page") {

@@ -110,16 +110,16 @@ TEST_CASE("observe/metrics_file: a writer writes in the background, and its fail
   const penstock_test::deadline limit("a thread that writes metrics");
   const penstock_test::temp_dir folder;
   const auto plan = ps::generated(64, [](std::uint64_t i) { return i; }) | ps::batch(4);
-  auto run = std::make_optional(plan.open());
+  auto first = std::make_optional(plan.open());
   const std::string page = (folder.path() / "a.prom").string(), lines = (folder.path() / "a.jsonl").string();
   {
-    const ps::metrics_writer often(run->monitor(), lines, {.every = 1ms, .labels = {{"run", "x"}}});
-    const ps::metrics_writer rarely(run->monitor(), page, {.every = 1h});
+    const ps::metrics_writer often(first->monitor(), lines, {.every = 1ms, .labels = {{"run", "x"}}});
+    const ps::metrics_writer rarely(first->monitor(), page, {.every = 1h});
     while (often.written() < 3) std::this_thread::sleep_for(1ms);
     CHECK(rarely.written() == 0);
-    while (run->next()) {
+    while (first->next()) {
     }
-    run.reset();
+    first.reset();
   }
   CHECK(metrics_page(text_of(page)).value("penstock_batches_delivered_total") == 16);
   const std::string all = text_of(lines);
@@ -128,6 +128,19 @@ TEST_CASE("observe/metrics_file: a writer writes in the background, and its fail
 
   std::FILE* const told = std::tmpfile();
   auto second = plan.open();
+  {
+    auto& run = second;
+    const std::string prom_file = (folder.path() / "b.prom").string();
+    const std::string jsonl_file = (folder.path() / "b.jsonl").string();
+    const auto train = [](const auto& b) { CHECK(b.size() == 4); };
+    {
+      const ps::metrics_writer page(run.monitor(), prom_file, {.labels = {{"run", "train"}}});
+      const ps::metrics_writer lines(run.monitor(), jsonl_file, {.every = 5s});
+      for (auto&& b : run.epoch(0)) train(b);
+    }
+    CHECK(metrics_page(text_of(prom_file)).value("penstock_epoch", {{"run", "train"}}) == 0);
+    CHECK(json::parse(text_of(jsonl_file))["penstock_step"].number == 16);
+  }
   {
     const ps::metrics_writer nowhere(second.monitor(), (folder.path() / "no" / "a.prom").string(),
                                      {.every = 1ms, .complaints = told});
