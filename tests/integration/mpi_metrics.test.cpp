@@ -13,6 +13,8 @@
 #include "support/sockets.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,8 @@ TEST_CASE("integration/mpi: the metrics of all processes are on the page of the 
   auto run = (ps::from(std::vector<int>(12)) | ps::batch(4)).open();
   for (std::uint64_t i = 0; i < all.rank(); ++i)
     for (auto&& b : run.epoch(i)) static_cast<void>(b);
-  const auto served = ps::serve_metrics(run, all);
+  const std::uint16_t port = 0;
+  const auto served = ps::serve_metrics(run, ps::mpi::exchange(MPI_COMM_WORLD), {.port = port});
   std::string page;
   if (all.rank() == 0) page = penstock_test::plain_client(served.port()).get("/metrics").body;
   const auto said = all(page);  // the others serve until here

@@ -123,6 +123,23 @@ TEST_CASE("a run's metrics are served, with those of other runs of the process")
   CHECK(page(served).find("run=\"eval\"") != std::string::npos);
 }
 
+TEST_CASE("what the documentation shows") {
+  std::size_t trained = 0;
+  const auto train = [&](const auto& batch) { trained += batch.size(); };
+  const std::uint16_t port = free_port();
+  auto run = loader(16).open(), another = loader(16).open();
+  {
+    const auto served = ps::serve_metrics(run, {.port = port});
+    for (const auto& batch : run.epoch(0)) train(batch);
+    CHECK(shows(plain_client(port).get("/metrics").body, "penstock_samples_delivered_total 16"));
+  }
+  CHECK_FALSE(plain_client(port).open());
+  auto served = ps::serve_metrics(run, {.labels = {{"run", "train"}}});
+  served.add(another, {{"run", "eval"}});
+  CHECK(shows(page(served), "penstock_samples_delivered_total{run=\"eval\"} 0"));
+  CHECK(trained == 16);
+}
+
 TEST_CASE("a server says why it cannot serve") {
   auto run = loader(8).open();
   const auto served = ps::serve_metrics(run);

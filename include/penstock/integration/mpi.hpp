@@ -159,7 +159,7 @@ auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = de
 /// Gives a text of each process to all of them, in the order of their ranks: for `serve_metrics` and others
 /// that know nothing of MPI. Each call is collective.
 ///
-///     const auto served = serve_metrics(run, mpi::exchange(MPI_COMM_WORLD), {.port = 9431});
+///     const auto served = serve_metrics(run, mpi::exchange(MPI_COMM_WORLD), {.port = port});
 class exchange {
  public:
   explicit exchange(MPI_Comm comm, std::chrono::milliseconds deadline = default_timeout)

@@ -58,7 +58,7 @@ inline std::vector<std::string> all_or_none(const auto& all, const std::string& 
 /// asks them over HTTP, in the server's thread, when it is asked itself and at most once in a second;
 /// `all` is not used any more.
 ///
-///     const auto served = serve_metrics(run, mpi::exchange(MPI_COMM_WORLD), {.port = 9431});
+///     const auto served = serve_metrics(run, mpi::exchange(MPI_COMM_WORLD), {.port = port});
 template <class Run, rank_exchange Exchange>
   requires requires(const Run& r) { r.monitor(); }
 [[nodiscard]] metrics_server serve_metrics(const Run& run, const Exchange& all,

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/integration/detail/callback.hpp>
 #include <penstock/integration/detail/http_request.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 
@@ -23,7 +24,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <functional>
 #include <list>
 #include <memory>
 #include <random>
@@ -61,8 +61,7 @@ inline constexpr int token_digits = 32;
 class http_connection : public std::enable_shared_from_this<http_connection> {
  public:
   /// Gets the server's context, too: for work that waits for something.
-  using handler =
-      std::function<void(const http_request&, std::function<void(http_answer)>, ::asio::io_context&)>;
+  using handler = callback<const http_request&, callback<http_answer>, ::asio::io_context&>;
   /// What the connections of a server have in common.
   struct rules {
     http_server_options options;
@@ -91,7 +90,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
  private:
   static constexpr std::size_t longest_head = 8192;
-  static constexpr int most_requests = 1000;
+  static constexpr int max_requests = 1000;
 
   void limit_time() {
     timer_.expires_after(common_.options.deadline);
@@ -118,7 +117,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
   void take(std::string_view text) {
     const http_head head = parse_http_head(text);
-    keep_ = ++requests_ < most_requests && head.keep_alive;
+    keep_ = ++requests_ < max_requests && head.keep_alive;
     with_body_ = head.with_body;
     const int refused = head.refused;
     const bool let_in = allowed(head), known_host = names_this(head.host);
@@ -213,13 +212,9 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 /// localhost.
 /// Errors: `errc::io` if the port cannot be had, `errc::argument` if the address is none.
 /// Threads: destroyed by any but its own; that takes as long as the handler does.
-///
-///     const http_server server({.port = 9431}, [](const http_request& asked) {
-///       return http_answer{.body = "you asked for " + asked.path + "\n"};
-///     });
 class http_server {
  public:
-  using reply = std::function<void(http_answer)>;
+  using reply = callback<http_answer>;
 
   template <class Handler>
     requires std::is_invocable_r_v<http_answer, Handler&, const http_request&>

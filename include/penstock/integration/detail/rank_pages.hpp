@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/integration/detail/http_server.hpp>
+#include <penstock/integration/detail/merged_pages.hpp>
 #include <penstock/integration/detail/watched_runs.hpp>
 #include <penstock/integration/serve_metrics.hpp>
 
@@ -18,42 +19,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
-
-/// Pages of metrics as one: each metric once, with its series of all pages.
-[[nodiscard]] inline std::string merged_pages(const std::vector<std::string_view>& pages) {
-  struct family {
-    std::string lines;
-    std::size_t from = 0;  ///< the page that describes it
-  };
-  std::map<std::string_view, family> all;
-  std::vector<std::string_view> order;
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    family* now = nullptr;
-    for (std::string_view rest = pages[i]; !rest.empty();) {
-      const std::string_view line = rest.substr(0, std::min(rest.size(), rest.find('\n') + 1));
-      rest.remove_prefix(line.empty() ? rest.size() : line.size());
-      const bool tells = line.starts_with("# HELP ") || line.starts_with("# TYPE ");
-      if (tells) {
-        const std::string_view name = line.substr(7, line.find(' ', 7) - 7);
-        const auto [place, fresh] = all.try_emplace(name);
-        if (fresh) {
-          place->second.from = i;
-          order.push_back(name);
-        }
-        now = &place->second;
-      }
-      if (now != nullptr && (tells ? now->from == i : !line.starts_with('#'))) now->lines += line;
-    }
-  }
-  std::string made;
-  for (const std::string_view name : order) made += all[name].lines;
-  return made;
-}
 
 /// The name of this machine.
 [[nodiscard]] inline std::string host_name() {
@@ -93,7 +62,7 @@ namespace penstock::inline v0_1::detail {
 /// Gets one page of another server. All of it happens in the context's thread.
 class http_fetch : public std::enable_shared_from_this<http_fetch> {
  public:
-  using handler = std::function<void(const std::string* body)>;  ///< called once; null: it could not be had
+  using handler = callback<const std::string*>;  ///< called once; null: it could not be had
 
   http_fetch(::asio::io_context& io, std::string_view path, std::string_view token, handler done)
       : socket_(io), done_(std::move(done)) {
@@ -117,10 +86,10 @@ class http_fetch : public std::enable_shared_from_this<http_fetch> {
   }
 
  private:
-  static constexpr std::size_t longest = std::size_t{64} << 20;
+  static constexpr std::size_t max_page = std::size_t{64} << 20;
 
   void read() {
-    ::asio::async_read(socket_, ::asio::dynamic_buffer(got_, longest), ::asio::transfer_all(),
+    ::asio::async_read(socket_, ::asio::dynamic_buffer(got_, max_page), ::asio::transfer_all(),
                        [it = shared_from_this()](const std::error_code& ended, std::size_t) {
                          const std::string_view all = it->got_;
                          const std::size_t head = all.find("\r\n\r\n"),
@@ -191,7 +160,7 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
     std::string page;
     bool up = false;
   };
-  static constexpr std::size_t at_once = 128;  ///< connections to other ranks
+  static constexpr std::size_t max_fetches = 128;  ///< connections to other ranks
 
   void begin(::asio::io_context& io) {
     ranks_.assign(ranks_.size(), {});
@@ -208,7 +177,7 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
       for (const auto& one : pages->fetches_)
         if (one) one->cut();
     });
-    while (next_ < std::min(at_once, where_.size())) fetch_next(io);
+    while (next_ < std::min(max_fetches, where_.size())) fetch_next(io);
   }
   void fetch_next(::asio::io_context& io) {
     const std::size_t i = next_++;
@@ -278,7 +247,7 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
   std::vector<rank> ranks_;
   std::vector<std::shared_ptr<http_fetch>> fetches_;  ///< while it fetches; those that have ended are null
   std::size_t next_ = 0, left_ = 0;                   ///< fetches: to begin next, to end
-  std::vector<std::function<void()>> waiting_;
+  std::vector<callback<>> waiting_;
   std::optional<std::chrono::steady_clock::time_point> looked_;
   std::optional<::asio::steady_timer> timer_;
 };
