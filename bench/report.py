@@ -27,6 +27,7 @@ PROGRAMS = (
     ("bench_handoff", ("3a", "3b")),
     ("bench_handoff_lockfree", ("3c", "3d", "3e")),
     ("bench_memory_samples", ("4a", "4b", "5", "64")),
+    ("bench_memory_samples_places", ("67a", "67b", "67c")),
     ("bench_tar", ("6a", "6b", "7", "7b", "8a", "8b", "8c", "18", "18b", "18c")),
     ("bench_large_images", ("17a", "17b")),
     ("bench_cold", ("9a", "9b", "9d", "9e")),
@@ -83,6 +84,7 @@ OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstoc
             "bench_crypto": ("encrypted objects", "built without penstock::crypto"),
             "bench_s3": ("objects read whole", "built without penstock::s3"),
             "bench_tensors_libtorch": ("batches as tensors of libtorch", "built without penstock::libtorch"),
+            "bench_memory_samples_places": ("where samples are kept", "built without penstock::jpeg"),
             "bench_images": ("photos to batches", "built without penstock::jpeg"),
             "bench_images_unequal": ("a large photo among thumbnails", "built without penstock::jpeg"),
             "bench_images_neighbours": ("launches beside workers", "built without penstock::jpeg")}

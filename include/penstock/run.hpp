@@ -28,8 +28,10 @@
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/tuning/slow_samples.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
+#include <penstock/run/engine/workers/dear_slots.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/lone_samples.hpp>
 #include <penstock/run/engine/workers/observers.hpp>

@@ -19,6 +19,7 @@
 #include <penstock/stage/functions.hpp>
 #include <penstock/stage/keep_in_memory.hpp>
 #include <penstock/stage/load.hpp>
+#include <penstock/stage/longest_first.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/map_fields.hpp>

@@ -58,6 +58,9 @@ struct run_counters {
   double waiting_for_room_in_stall = 0;
   /// all workers together: seconds spent waiting at the serial front of a forward source
   double waiting_for_input = 0;
+  /// the longest time that a worker was at one sample, or at a few short ones that it takes together, since
+  /// the run was opened; 0 after `filter`, over forward sources and in loops without `batch`
+  double longest_sample_seconds = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
   /// Samples that were damaged and delivered as far as they could be decoded, as with a codec's `recover`;
   /// once for each damaged image, also if a later stage dropped it. In the blocks of samples from which

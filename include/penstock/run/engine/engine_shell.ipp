@@ -58,13 +58,27 @@ PENSTOCK_INLINE void engine_worker::serve() noexcept {
 PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grain) noexcept {
   engine_shell& e = *shell;
   block& b = *e.inner_->block_of(s);
-  if (e.setup_.facts.direct && grain != 0 && grain * b.grain_slots >= b.slots) return;
+  const std::uint64_t first = grain * b.grain_slots;
+  if (e.setup_.facts.direct && grain != 0 && first >= b.slots) return;
+  if (e.dear_) [[unlikely]] {
+    apart.count = 0;
+    if (const std::uint32_t mine = e.dear_->take(s, first, first + b.grain_slots, apart); mine != 0)
+      e.ring_.count_pieces(s, mine);  // they are finished with the grain
+  }
   const bool abandoned = e.abandon_.load(std::memory_order_relaxed);
   if (abandoned && !e.setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
-  const bool times = e.watch_.times_all_grains() ||
-                     counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+  const bool times = times_next();
   const std::uint64_t samples = e.calls_->evaluate(e.engine_, *this, b, s, grain, abandoned, times);
+  count(b, s, first, b.grain_slots, samples, begin, times);
+}
+PENSTOCK_INLINE bool engine_worker::times_next() const noexcept {
+  return shell->watch_.times_all_grains() ||
+         counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+}
+PENSTOCK_INLINE void engine_worker::count(block& b, std::uint64_t s, std::uint64_t first, std::uint64_t slots,
+                                          std::uint64_t samples, std::uint64_t begin, bool times) noexcept {
+  engine_shell& e = *shell;
   const std::uint64_t end = detail::now_ns();
   counts->add(samples, end - begin);
   if (e.setup_.facts.direct && e.setup_.facts.takes_time)
@@ -73,8 +87,24 @@ PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grai
     e.calls_->costs(*this, costs);
     counts->publish(costs);
   }
-  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, grain * b.grain_slots,
-                 b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
+  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, first, slots, samples,
+                 {begin, end, activity::evaluate, 0, s});
+}
+/// Evaluates slots that are due before the grains whose turn it is, as long as there are any.
+PENSTOCK_INLINE void engine_worker::begin_dear() noexcept {
+  engine_shell& e = *shell;
+  for (dear_slots::claimed it;
+       !e.stopped() && e.limits_.may_work(number) && e.dear_->claim(e.ring_.next_ticket(), it);) {
+    block& b = *e.inner_->block_of(it.block);
+    if (!e.abandon_.load(std::memory_order_relaxed)) {
+      const std::uint64_t begin = detail::now_ns();
+      const bool times = times_next();
+      const std::uint64_t samples = e.calls_->evaluate_dear(e.engine_, *this, b, it.slot, times);
+      count(b, it.block, it.slot, 1, samples, begin, times);
+    }
+    if (e.stopped()) return;
+    e.ring_.finish_piece(*this, it.block);
+  }
 }
 PENSTOCK_INLINE void engine_worker::finish(std::uint64_t s) noexcept {
   block& b = *shell->inner_->block_of(s);
@@ -96,6 +126,8 @@ PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
 PENSTOCK_INLINE void engine_worker::rest() noexcept {
   if (!shell->limits_.may_work(number)) [[unlikely]]
     shell->limits_.rest(number);
+  if (shell->dear_) [[unlikely]]
+    begin_dear();
 }
 
 PENSTOCK_INLINE engine_setup::engine_setup() = default;
@@ -164,6 +196,9 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
+  // Alone, a worker is soonest ready with each batch in its turn.
+  if (calls.find_dear != nullptr && *setup_.options.workers > 1)
+    dear_ = detail::owned(new dear_slots(ring_.blocks()));
   leading_.stop_at(stop_.flag());
   delivered_feed_.stop_at(stop_.flag());
   inner_->token = token;
@@ -318,11 +353,12 @@ PENSTOCK_INLINE void engine_shell::open_more() {
         return;
       }
       prepare(*b);
+      inner_->block_of(opened_) = b;
+      if (dear_) publish_dear(*b);
     } catch (...) {
       give_back_and_stop(b);  // the feed has advanced and would skip this block
       throw;
     }
-    inner_->block_of(opened_) = b;
     ring_.open(opened_++);
     inner_->ahead.opened(b->slots);
   }
@@ -361,6 +397,29 @@ PENSTOCK_INLINE void engine_shell::place(block& b) {
     sizes_known_ = true;
   }
   if (!setup_.facts.direct && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
+}
+
+/// Tells workers which slots of the block that is opened next to begin before their turn: see `dear_slots`.
+PENSTOCK_INLINE void engine_shell::publish_dear(block& b) {
+  double ns = 0, samples = 0;
+  for (const worker_counts& one : inner_->counts) {
+    ns += static_cast<double>(one.busy_ns.load(std::memory_order_relaxed));
+    samples += static_cast<double>(one.samples.load(std::memory_order_relaxed));
+  }
+  const std::span<dear_slot> found = calls_->find_dear(engine_, b, samples == 0 ? 0 : ns / samples);
+  // what the other workers do meanwhile, in tickets for each sample
+  const double meanwhile = static_cast<double>(limits_.workers() - 1) * static_cast<double>(grains_) /
+                           static_cast<double>(std::max<std::uint64_t>(1, b.slots));
+  std::size_t count = 0;
+  for (const dear_slot& one : found) {
+    const std::uint64_t turn = opened_ * grains_ + one.slot / b.grain_slots;
+    const auto sooner = static_cast<std::uint64_t>(std::min(one.times * meanwhile, 1e15));
+    if (sooner != 0) found[count++] = {one.slot, one.times, turn - std::min(turn, sooner)};
+  }
+  std::sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
+            [](const dear_slot& a, const dear_slot& c) { return a.due < c.due; });
+  if (count != 0) ring_.expect_more(opened_, static_cast<std::uint32_t>(count));
+  dear_->publish(opened_, found.first(count));
 }
 
 /// Of the first block: how many more like it there will be.
@@ -490,6 +549,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
   add_worker_counts(all, inner_->counts, setup_.stages);
   if (home_.here()) inner_->shown.hold(all);
+  if (!setup_.facts.direct) all.longest_sample_seconds = 0;  // of a whole chunk
   return all;
 }
 
