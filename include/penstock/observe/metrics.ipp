@@ -97,7 +97,8 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
        [](const c& of, metric_points& into) {
          read_stages(of, into, [](const stage_counters& one) { return one.samples; });
        }},
-      {"penstock_longest_sample_seconds", "The longest time that a worker was at one sample.", gauge, true, "",
+      {"penstock_longest_sample_seconds", "The longest time that a worker was at one sample.", gauge, true,
+       "",
        [](const c& of, metric_points& into) {
          into.push_back({{}, in_ns(of.longest_sample_seconds)});
        }},
