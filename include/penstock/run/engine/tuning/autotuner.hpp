@@ -77,10 +77,10 @@ class autotuner {
 
  private:
   enum class phase : std::uint8_t { warming, trying, quiet };
-  static constexpr std::uint64_t max_looks = 4, max_pairs = 3, looks_within = 200, windows_within = 10;
+  static constexpr std::uint64_t max_looks = 4, max_pairs = 4, looks_within = 200, windows_within = 10;
   static constexpr std::uint64_t first_patience = 3, max_patience = 24;
   static constexpr std::size_t max_trials = 64;  // of a search
-  static constexpr double gain = 0.03, change = 0.25, little_stall = 0.02;
+  static constexpr double gain = 0.03, change = 0.25, little_stall = 0.02, more_stall = 0.1;
 
   /// What was measured with some limits.
   struct side {
@@ -90,7 +90,7 @@ class autotuner {
     void add(const tuner_totals& now, const tuner_totals& before) noexcept;
     [[nodiscard]] double per_sample() const noexcept { return samples > 0 ? ns / samples : 0; }
     [[nodiscard]] double own() const noexcept { return samples > 0 ? (ns - stall) / samples : 0; }
-    [[nodiscard]] double variance() const noexcept;  // of per_sample, relative to it
+    [[nodiscard]] double variance() const noexcept;  // of a look's time per sample, relative to its square
   };
   enum class outcome : std::uint8_t { unclear, better, worse };
 
@@ -128,7 +128,9 @@ class autotuner {
   std::vector<tuned_limits> done_;               // tried in this search
   std::uint64_t kept_before_ = 0;                // this search
   double own_ = 0, pauses_ = 0;                  // ns of the loop's step per sample; looks far above it
+  double spread_ = 0;                            // the largest variance so far
   double usual_own_ = 0, usual_each_ = 0;        // per sample, while quiet
+  double usual_stall_ = 0;                       // a share
   std::uint64_t odd_ = 0, patience_ = first_patience;
   std::uint64_t searches_ = 0, trials_ = 0, kept_ = 0;
 };

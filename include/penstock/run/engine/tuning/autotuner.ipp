@@ -31,7 +31,7 @@ PENSTOCK_INLINE void autotuner::side::add(const tuner_totals& now, const tuner_t
 PENSTOCK_INLINE double autotuner::side::variance() const noexcept {
   if (looks < 2 || each <= 0) return 0;
   const double mean = each / looks;
-  return std::max(0.0, squares / looks - mean * mean) / ((looks - 1) * mean * mean);
+  return std::max(0.0, squares / looks - mean * mean) * looks / ((looks - 1) * mean * mean);
 }
 
 PENSTOCK_INLINE autotuner::autotuner(const tuner_setup& setup)
@@ -47,7 +47,7 @@ PENSTOCK_INLINE void autotuner::begin_search(std::uint64_t now_ns) {
   on_trial_ = confirming_ = compared_ = false;
   pairs_ = window_ = 0;
   kept_before_ = kept_;
-  own_ = pauses_ = 0;
+  own_ = pauses_ = spread_ = 0;
 }
 
 PENSTOCK_INLINE void autotuner::fix(std::uint64_t tuned_limits::*which, std::uint64_t value) {
@@ -123,6 +123,7 @@ PENSTOCK_INLINE void autotuner::search(const tuner_totals& before) {
   }
   if (window_ < looks_) return;
   window_ = 0;
+  spread_ = std::max(spread_, (on_trial_ ? tried_ : base_).variance());
   if (!on_trial_ && pairs_ == 0) return try_next();
   if (on_trial_) {
     ++pairs_;
@@ -136,14 +137,17 @@ PENSTOCK_INLINE autotuner::outcome autotuner::judge() const noexcept {
   const double faster = base_.per_sample() / std::max(1e-9, tried_.per_sample()) - 1;
   // What was found is worth its place in a program if it is more than 1 % faster than the start.
   const double needed = confirming_ ? -0.01 : gain;
-  const double spread = 1.5 * std::sqrt(base_.variance() + tried_.variance());
+  // Slow samples may be so rare that few looks have one.
+  const double usual = std::max({spread_, base_.variance(), tried_.variance()});
+  const double spread = 1.5 * std::sqrt(usual / std::max(1.0, base_.looks) + usual / std::max(1.0, tried_.looks));
   if (pairs_ < max_pairs && std::abs(faster - needed) < spread) return outcome::unclear;
   return faster >= needed ? outcome::better : outcome::worse;
 }
 
 PENSTOCK_INLINE bool autotuner::is_far_slower() const noexcept {
   const double slower = tried_.per_sample() / std::max(1e-9, base_.per_sample());
-  return slower > (tried_.looks < 2 ? 3.0 : 1.5);
+  if (tried_.looks < 2) return slower > 3;
+  return slower * (1 - 2 * std::sqrt(tried_.variance() / tried_.looks)) > 1.5;
 }
 
 PENSTOCK_INLINE void autotuner::end_trial(bool better) {
@@ -172,7 +176,11 @@ PENSTOCK_INLINE void autotuner::try_next() {
     done_.push_back(next);
     return begin_trial(next);
   }
-  if (best_ == setup_.start || compared_ || time_is_up(5)) return rest();
+  if (best_ == setup_.start || compared_ || time_is_up(5)) {
+    // Nothing to gain; but what is rare, as slow samples are, shows only after some time.
+    if (base_.ns < static_cast<double>(setup_.within_ns) / 5 && !time_is_up(4)) return;
+    return rest();
+  }
   confirming_ = true;
   begin_trial(setup_.start);
 }
@@ -199,16 +207,19 @@ PENSTOCK_INLINE void autotuner::rest() {
 PENSTOCK_INLINE void autotuner::watch_for_change(const tuner_totals& before) {
   base_.add(last_, before);
   if (++window_ < 2 * looks_) return;
-  const double each = base_.per_sample(), own = base_.own();
+  const double each = base_.per_sample(), own = base_.own(), stall = base_.stall / base_.ns;
+  const double spread = 3 * std::sqrt(std::max(spread_, base_.variance()) / base_.looks);
   window_ = 0;
   base_ = {};
   if (usual_each_ <= 0) {
     usual_each_ = each;
     usual_own_ = own;
+    usual_stall_ = stall;
     return;
   }
-  const bool odd = std::abs(each - usual_each_) > change * usual_each_ ||
-                   std::abs(own - usual_own_) > change * std::max(usual_own_, each / 2);
+  const bool odd = std::abs(each - usual_each_) > (change + spread) * usual_each_ ||
+                   std::abs(own - usual_own_) > change * std::max(usual_own_, each / 2) ||
+                   stall > usual_stall_ + more_stall + spread;
   odd_ = odd ? odd_ + 1 : 0;
   if (odd_ >= patience_) begin_search(last_.ns);
 }
@@ -254,7 +265,8 @@ PENSTOCK_INLINE bool autotuner::propose(tuned_limits& found) const {
     return may_try(found);
   };
   // A loop that does not wait can gain only the processors that workers take from its step.
-  if (stall < little_stall) return setup_.crowded && busy * workers > 0.05 && fewer();
+  if (stall < little_stall)
+    return setup_.crowded && busy * workers > 0.05 && busy * workers < 0.95 * (workers - 1) && fewer();
   // By the model, so many workers keep up with the step.
   const double step = base_.own(), work = base_.busy / base_.samples;
   const std::uint64_t next = best_.workers + 1, most = std::max(next, setup_.most.workers);
