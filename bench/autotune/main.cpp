@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 66: a run with `autotune`, once it is quiet, against the best of a grid of workers, batches in flight and
-// samples read ahead, and against the defaults. Each point of the grid is measured once, and the best one again,
-// in turn with the other two. Six made-up loads, and two real ones: photos, and a store 20 ms away.
+// Row 66: a run with `autotune`, once it is quiet, against the best of a grid of workers, batches in flight
+// and samples read ahead, and against the defaults. Each point of the grid is measured once, and the best one
+// again, in turn with the other two. Six made-up loads, and two real ones: photos, and a store 20 ms away.
 
 #include "support/harness.hpp"
 #include "support/made_photos.hpp"
@@ -18,12 +18,14 @@
 #include <penstock/stage.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -37,11 +39,22 @@ namespace {
 using namespace std::chrono_literals;
 using namespace ps::literals;
 
-/// Computes for so long.
-void compute(std::chrono::microseconds time) {
-  for (const double end = bench::seconds_now() + std::chrono::duration<double>(time).count();
-       bench::seconds_now() < end;) {
+/// Work of a fixed amount, which takes longer where others have the processor.
+void compute(std::uint64_t rounds) {
+  std::uint64_t x = rounds;
+  for (std::uint64_t i = 0; i < rounds; ++i) x = ps::mix64(x);
+  bench::escape(&x);
+}
+/// The rounds of 5 ms, by the fastest of several takes.
+std::uint64_t rounds_of_a_step() {
+  constexpr std::uint64_t rounds = 500'000;
+  double best = 1;
+  for (int i = 0; i < 10; ++i) {
+    const double begin = bench::seconds_now();
+    compute(rounds);
+    best = std::min(best, bench::seconds_now() - begin);
   }
+  return static_cast<std::uint64_t>(5e-3 / best * static_cast<double>(rounds));
 }
 
 /// A loop over a run: each call takes a batch, does a step, and returns the number of samples.
@@ -117,8 +130,8 @@ void measure_load(const bench::options& o, const load& one) {
   }
   const ps::autotune_counters found = tuned.counters().autotune;
   char numbers[160];
-  std::snprintf(numbers, sizeof numbers, "%.0f samples/s with %s after %llu trials", bench::quantile(rates, 0.5),
-                found.stages.empty() ? "the defaults" : found.stages.c_str(),
+  std::snprintf(numbers, sizeof numbers, "%.0f samples/s with %s after %llu trials",
+                bench::quantile(rates, 0.5), found.stages.empty() ? "the defaults" : found.stages.c_str(),
                 static_cast<unsigned long long>(found.trials));
   char grid_best[80];
   std::snprintf(grid_best, sizeof grid_best, "; best of %zu: workers(%lld), depth %lld, ahead %lld",
@@ -128,8 +141,9 @@ void measure_load(const bench::options& o, const load& one) {
     bench::print_row({one.id, one.what + ", tuned / best of a grid", 0.95}, bench::quantile(to_best, 0.5),
                      bench::quantile(to_best, 0.5), std::string(numbers) + grid_best);
   if (o.wants(one.against_usual))
-    bench::print_row({one.against_usual, "the same, tuned / the defaults", 0.98}, bench::quantile(to_usual, 0.5),
-                     bench::quantile(to_usual, 0.5), std::to_string(turns) + " turns");
+    bench::print_row({one.against_usual, "the same, tuned / the defaults", 0.98},
+                     bench::quantile(to_usual, 0.5), bench::quantile(to_usual, 0.5),
+                     std::to_string(turns) + " turns");
 }
 
 std::vector<point> grid_of(const std::vector<std::int64_t>& workers, const std::vector<std::int64_t>& depths,
@@ -143,9 +157,9 @@ std::vector<point> grid_of(const std::vector<std::int64_t>& workers, const std::
 
 /// A load of batches of a plan without `batch`.
 template <class Samples>
-load load_of(std::string id, std::string against, std::string what, const Samples& samples, std::uint64_t batch,
-             unsigned processors, std::optional<std::uint64_t> memory, std::function<void()> work,
-             std::vector<point> grid) {
+load load_of(std::string id, std::string against, std::string what, const Samples& samples,
+             std::uint64_t batch, unsigned processors, std::optional<std::uint64_t> memory,
+             std::function<void()> work, std::vector<point> grid) {
   const std::uint64_t bound = memory.value_or(1_GiB);
   load one{std::move(id), std::move(against), std::move(what), std::move(grid), {}, {}, {}};
   const auto batches = samples | ps::batch(batch);
@@ -160,7 +174,8 @@ load load_of(std::string id, std::string against, std::string what, const Sample
   };
   one.usual = [=] { return loop::over(batches | ps::memory(bound), work); };
   one.tuned = [=](std::chrono::milliseconds within) {
-    return loop::over(batches | ps::autotune({.processors = processors, .memory = memory, .within = within}), work);
+    return loop::over(batches | ps::autotune({.processors = processors, .memory = memory, .within = within}),
+                      work);
   };
   return one;
 }
@@ -170,27 +185,37 @@ void measure(const bench::options& o) {
   const auto wait = [](std::chrono::microseconds time) {
     return [time] { std::this_thread::sleep_for(time); };
   };
-  measure_load(o, load_of("66a", "66i", "samples that wait 1 ms, 8 threads allowed",
-                          ps::synthetic({.samples = many, .bytes = 10'000, .cost = 1ms,
-                                         .wait = ps::synthetic_wait::sleep}),
-                          16, 8, {}, wait(4ms), grid_of({1, 2, 4, 8}, {0, 16})));
+  measure_load(
+      o, load_of("66a", "66i", "samples that wait 1 ms, 8 threads allowed",
+                 ps::synthetic(
+                     {.samples = many, .bytes = 10'000, .cost = 1ms, .wait = ps::synthetic_wait::sleep}),
+                 16, 8, {}, wait(4ms), grid_of({1, 2, 4, 8}, {0, 16})));
   measure_load(o, load_of("66b", "66j", "samples that compute 100 us, 4 threads allowed",
                           ps::synthetic({.samples = many, .bytes = 10'000, .cost = 100us}), 32, 4, {},
                           wait(500us), grid_of({1, 2, 4}, {0, 16})));
   measure_load(o, load_of("66c", "66k", "uneven samples, one in 200 waits for 20 ms",
-                          ps::synthetic({.samples = many, .bytes = 100'000, .cost = 100us, .jitter = 0.5,
-                                         .tail_probability = 0.005, .tail_factor = 200,
+                          ps::synthetic({.samples = many,
+                                         .bytes = 100'000,
+                                         .cost = 100us,
+                                         .jitter = 0.5,
+                                         .tail_probability = 0.005,
+                                         .tail_factor = 200,
                                          .wait = ps::synthetic_wait::sleep}),
                           32, 4, {}, wait(5ms), grid_of({2, 4}, {0, 16, 48})));
-  measure_load(o, load_of("66d", "66l", "a step that computes 5 ms, beside samples that compute 50 us",
-                          ps::synthetic({.samples = many, .bytes = 10'000, .cost = 50us}), 32, 4, {},
-                          [] { compute(5ms); }, grid_of({1, 2, 4}, {0, 16})));
-  measure_load(o, load_of("66e", "66m", "numbers",
-                          ps::generated(many, [](std::uint64_t i) { return static_cast<float>(i % 1000); }) |
-                              ps::map([](float x) { return x * 0.5f; }),
-                          256, 4, {}, [] {}, grid_of({1, 2, 4}, {0, 16})));
+  measure_load(o, load_of(
+                      "66d", "66l", "a step that computes 5 ms, beside samples that compute 50 us",
+                      ps::synthetic({.samples = many, .bytes = 10'000, .cost = 50us}), 32, 4, {},
+                      [rounds = rounds_of_a_step()] { compute(rounds); }, grid_of({1, 2, 4}, {0, 16})));
+  measure_load(o, load_of(
+                      "66e", "66m", "numbers",
+                      ps::generated(many, [](std::uint64_t i) { return static_cast<float>(i % 1000); }) |
+                          ps::map([](float x) { return x * 0.5f; }),
+                      256, 4, {}, [] {}, grid_of({1, 2, 4}, {0, 16})));
   measure_load(o, load_of("66f", "66n", "samples of 1 MB, 256 MiB allowed",
-                          ps::synthetic({.samples = many, .bytes = 1'000'000, .cost = 1ms, .jitter = 1,
+                          ps::synthetic({.samples = many,
+                                         .bytes = 1'000'000,
+                                         .cost = 1ms,
+                                         .jitter = 1,
                                          .wait = ps::synthetic_wait::sleep}),
                           16, 8, std::uint64_t{256_MiB}, wait(10ms), grid_of({1, 2, 4}, {0, 8, 13})));
   if (o.wants("66g") || o.wants("66o")) {
@@ -207,15 +232,17 @@ void measure(const bench::options& o) {
   }
   if (o.wants("66h") || o.wants("66p")) {
     std::vector<std::byte> bytes;
-    ps::tar_writer out([&bytes](ps::bytes_view more) { bytes.insert(bytes.end(), more.begin(), more.end()); });
+    ps::tar_writer out(
+        [&bytes](ps::bytes_view more) { bytes.insert(bytes.end(), more.begin(), more.end()); });
     const std::vector<std::byte> body(20'000);
     for (int i = 0; i < 2000; ++i) out.write(std::to_string(i), {{"bin", ps::bytes_view(body)}});
     out.close();
     const auto shard = ps::memory_files().add("a.tar", ps::bytes_view(bytes));
-    measure_load(o, load_of("66h", "66p", "samples of 20 kB from a store 20 ms away",
-                            ps::webdataset(ps::simulated_storage(shard, {.latency = 20ms, .max_in_flight = 256})) |
-                                ps::repeat() | ps::shuffle(ps::seed(3)) | ps::fields<"bin">,
-                            32, 4, {}, wait(1ms), grid_of({1, 2, 4}, {6, 16}, {256, 1024, 4096})));
+    measure_load(
+        o, load_of("66h", "66p", "samples of 20 kB from a store 20 ms away",
+                   ps::webdataset(ps::simulated_storage(shard, {.latency = 20ms, .max_in_flight = 256})) |
+                       ps::shuffle(ps::seed(3)) | ps::repeat() | ps::fields<"bin">,
+                   32, 4, {}, wait(1ms), grid_of({1, 2, 4}, {6, 16}, {256, 1024, 4096})));
   }
 }
 

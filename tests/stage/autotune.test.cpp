@@ -49,8 +49,8 @@ std::uint64_t uneven(const std::vector<std::uint64_t>& made) {
 }
 
 auto numbers() {
-  return ps::generated(samples, [](std::uint64_t i) { return std::vector<std::uint64_t>{i}; }) | ps::shuffle(ps::seed(5)) |
-         ps::map(uneven);
+  return ps::generated(samples, [](std::uint64_t i) { return std::vector<std::uint64_t>{i}; }) |
+         ps::shuffle(ps::seed(5)) | ps::map(uneven);
 }
 
 /// What positions say, without an engine.
@@ -133,7 +133,8 @@ TEST_CASE("stage/autotune: samples, order and states are those of positions, wha
   // And by others, at once: what they set stays.
   auto other = plan.open(middle);
   std::jthread mover([&other](const std::stop_token& end) {
-    for (ps::rng draw(1, 0, 0); !end.stop_requested(); std::this_thread::sleep_for(100us)) disturb(other, draw);
+    for (ps::rng draw(1, 0, 0); !end.stop_requested(); std::this_thread::sleep_for(100us))
+      disturb(other, draw);
   });
   ps::rng draw(2, 0, 0);
   std::size_t at = 200;

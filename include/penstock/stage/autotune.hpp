@@ -15,8 +15,8 @@ namespace penstock::inline v0_1 {
 struct autotune_options {
   /// the most worker threads; unset: the processors that this process may use, shared among the node's ranks
   std::optional<unsigned> processors{};
-  /// the most bytes of batches and of what is read ahead, as with `memory(bytes)`; unset: no bound but that of
-  /// `memory(bytes)`, and deeper than the default only up to 1 GiB
+  /// the most bytes of batches and of what is read ahead, as with `memory(bytes)`; unset: no bound but that
+  /// of `memory(bytes)`, and deeper than the default only up to 1 GiB
   std::optional<std::uint64_t> memory{};
   /// trials end after so long, and begin again when the work changes
   std::chrono::milliseconds within{10'000};

@@ -152,7 +152,8 @@ PENSTOCK_INLINE void engine_setup::widen(const run_options& given, unsigned proc
   tuning.within_ns = options.autotune->within_ms * 1'000'000;
   if (!given.workers) {
     tuning.least.workers = 1;
-    most.workers = std::max<std::uint64_t>(*options.workers, options.autotune->processors.value_or(processors));
+    most.workers =
+        std::max<std::uint64_t>(*options.workers, options.autotune->processors.value_or(processors));
   }
   if (!given.depth)
     most.depth = std::max({most.depth, std::min(deeper * most.depth, max_depth), most.workers + 3});
@@ -322,7 +323,8 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
     const std::lock_guard guard(inner_->tuning->lock);
     limits_.adjust(wanted);
     run_limits& all = inner_->tuning->adjusted;
-    for (const auto one : {&run_limits::workers, &run_limits::depth, &run_limits::ahead, &run_limits::requests})
+    for (const auto one :
+         {&run_limits::workers, &run_limits::depth, &run_limits::ahead, &run_limits::requests})
       if (wanted.*one) all.*one = wanted.*one;
   }
   if (wanted.ahead) inner_->ahead.look_again();
@@ -362,7 +364,8 @@ PENSTOCK_INLINE void engine_shell::tune() {
   if (stages.nanoseconds != 0)
     all.reading = static_cast<double>(source.nanoseconds) / static_cast<double>(stages.nanoseconds);
   const std::uint64_t memory = setup_.options.memory.value_or(1_GiB);
-  const std::uint64_t blocks = largest_ * inner_->pool.made(), held = account_.bytes.load(std::memory_order_relaxed);
+  const std::uint64_t blocks = largest_ * inner_->pool.made(),
+                      held = account_.bytes.load(std::memory_order_relaxed);
   const std::uint64_t others = std::min(memory, held - std::min(held, blocks));
   all.max_depth = (memory - others) / std::max<std::uint64_t>(1, largest_ + largest_ / 4);
   {

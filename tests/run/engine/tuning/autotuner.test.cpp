@@ -19,13 +19,13 @@ namespace {
 
 /// A made-up load, in milliseconds of simulated time.
 struct load {
-  double cost = 1;      ///< of a block, for one worker
-  double tail = 0;      ///< share of blocks that take twenty times as long
-  double spread = 0;    ///< of the cost, as a share of it
-  double step = 1;      ///< of the loop
-  double noise = 0;     ///< of the step, as a share of it
+  double cost = 1;           ///< of a block, for one worker
+  double tail = 0;           ///< share of blocks that take twenty times as long
+  double spread = 0;         ///< of the cost, as a share of it
+  double step = 1;           ///< of the loop
+  double noise = 0;          ///< of the step, as a share of it
   double processors = 1000;  ///< that workers and the step share if they compute; many: they wait
-  double latency = 0;   ///< of a request; a block is one
+  double latency = 0;        ///< of a request; a block is one
 };
 
 /// Blocks through a ring: workers take them in order, each as soon as it is free and the block that had its
@@ -41,19 +41,21 @@ class simulated_run {
   void block(const ps::tuned_limits& limits) {
     const auto workers = static_cast<std::size_t>(limits.workers);
     free_.resize(std::max(free_.size(), workers), loop_);
-    const std::size_t worker =
-        static_cast<std::size_t>(std::min_element(free_.begin(), free_.begin() + limits.workers) - free_.begin());
+    const std::size_t worker = static_cast<std::size_t>(
+        std::min_element(free_.begin(), free_.begin() + limits.workers) - free_.begin());
     // The loop's step computes too while it lasts.
     const double demand = load_.cost * static_cast<double>(limits.workers) / (load_.cost + 0.01);
     const double share = std::max(1.0, (demand + load_.step / (load_.step + stall_each_)) / load_.processors);
     double cost = load_.cost * share * (1 + load_.spread * (2 * uniform() - 1));
     if (uniform() < load_.tail) cost *= 20;
-    const double place = given_back_.size() < limits.depth ? 0 : given_back_[given_back_.size() - limits.depth];
+    const double place =
+        given_back_.size() < limits.depth ? 0 : given_back_[given_back_.size() - limits.depth];
     double begin = std::max(free_[worker], place);
     if (load_.latency > 0) {  // requested when the block so many before it was begun
       const double asked = begun_.size() < limits.ahead ? 0 : begun_[begun_.size() - limits.ahead];
       const double there = std::max(asked, asks_) + load_.latency;
-      asks_ = std::max(asked, asks_) + load_.latency / static_cast<double>(std::max<std::uint64_t>(1, limits.requests));
+      asks_ = std::max(asked, asks_) +
+              load_.latency / static_cast<double>(std::max<std::uint64_t>(1, limits.requests));
       cost += std::max(0.0, there - begin);
     }
     const double ready = begin + cost;
@@ -66,7 +68,8 @@ class simulated_run {
     totals_.busy_ns += ns(cost);
     totals_.stall_ns += ns(stall);
     stall_each_ += (stall - stall_each_) / 16;
-    loop_ = std::max(loop_, ready) + load_.step * std::max(1.0, share) * (1 + load_.noise * (2 * uniform() - 1));
+    loop_ =
+        std::max(loop_, ready) + load_.step * std::max(1.0, share) * (1 + load_.noise * (2 * uniform() - 1));
     given_back_.push_back(loop_);
     ++next_;
     totals_.ns = ns(loop_);
@@ -117,7 +120,8 @@ double best_of_grid(const load& what, const ps::tuner_setup& setup) {
     for (const std::uint64_t depth : {5, 10, 40})
       for (const std::uint64_t ahead : {1, 2, 4})
         if (ahead == 1 || what.latency > 0)
-          best = std::max(best, rate_with(what, {workers, depth, setup.start.ahead * ahead, setup.start.requests}));
+          best = std::max(best,
+                          rate_with(what, {workers, depth, setup.start.ahead * ahead, setup.start.requests}));
   return best;
 }
 
@@ -138,14 +142,14 @@ void tune(simulated_run& run, ps::autotuner& tuner, double until_ms,
 
 const std::vector<load>& loads() {
   static const std::vector<load> all = {
-      {.cost = 6, .step = 1},                                      // waits: more workers
-      {.cost = 6, .step = 1, .processors = 2},                     // computes, on two processors
-      {.cost = 2, .tail = 0.02, .step = 2.2},                      // uneven samples: more depth
-      {.cost = 1, .step = 8, .noise = 0.2},                        // a slow step
-      {.cost = 1.5, .step = 2, .processors = 2},                   // workers beside the step
-      {.cost = 0.2, .spread = 0.5, .step = 0.02},                // tiny samples
-      {.cost = 2, .spread = 0.5, .step = 1.2, .latency = 40},      // a store far away
-      {.cost = 40, .step = 300, .noise = 0.05},                    // few blocks in ten seconds
+      {.cost = 6, .step = 1},                                  // waits: more workers
+      {.cost = 6, .step = 1, .processors = 2},                 // computes, on two processors
+      {.cost = 2, .tail = 0.02, .step = 2.2},                  // uneven samples: more depth
+      {.cost = 1, .step = 8, .noise = 0.2},                    // a slow step
+      {.cost = 1.5, .step = 2, .processors = 2},               // workers beside the step
+      {.cost = 0.2, .spread = 0.5, .step = 0.02},              // tiny samples
+      {.cost = 2, .spread = 0.5, .step = 1.2, .latency = 40},  // a store far away
+      {.cost = 40, .step = 300, .noise = 0.05},                // few blocks in ten seconds
   };
   return all;
 }

@@ -38,7 +38,7 @@ struct tuner_totals {
   std::uint64_t busy_ns = 0;           ///< of all workers
   std::uint64_t room_in_stall_ns = 0;  ///< all workers: without room while the consumer waited
   std::uint64_t samples = 0, blocks = 0;
-  double reading = 0;                       ///< share of the source in the time of all stages
+  double reading = 0;                           ///< share of the source in the time of all stages
   std::uint64_t max_depth = ~std::uint64_t{0};  ///< blocks for which there is memory
 };
 
@@ -122,15 +122,15 @@ class autotuner {
   std::uint64_t skip_ = 0;  // blocks that still belong to other limits
   side base_, tried_;       // with `best_`, and with `trial_`
   bool on_trial_ = false;
-  bool confirming_ = false;                      // the trial is that of the start
-  bool compared_ = false;                        // `best_` was compared with the start
-  std::uint64_t pairs_ = 0, window_ = 0;         // windows of this trial, looks in this window
-  std::vector<tuned_limits> done_;               // tried in this search
-  std::uint64_t kept_before_ = 0;                // this search
-  double own_ = 0, pauses_ = 0;                  // ns of the loop's step per sample; looks far above it
-  double spread_ = 0;                            // the largest variance so far
-  double usual_own_ = 0, usual_each_ = 0;        // per sample, while quiet
-  double usual_stall_ = 0;                       // a share
+  bool confirming_ = false;                // the trial is that of the start
+  bool compared_ = false;                  // `best_` was compared with the start
+  std::uint64_t pairs_ = 0, window_ = 0;   // windows of this trial, looks in this window
+  std::vector<tuned_limits> done_;         // tried in this search
+  std::uint64_t kept_before_ = 0;          // this search
+  double own_ = 0, pauses_ = 0;            // ns of the loop's step per sample; looks far above it
+  double spread_ = 0;                      // the largest variance so far
+  double usual_own_ = 0, usual_each_ = 0;  // per sample, while quiet
+  double usual_stall_ = 0;                 // a share
   std::uint64_t odd_ = 0, patience_ = first_patience;
   std::uint64_t searches_ = 0, trials_ = 0, kept_ = 0;
 };

@@ -51,8 +51,7 @@ PENSTOCK_INLINE void autotuner::begin_search(std::uint64_t now_ns) {
 }
 
 PENSTOCK_INLINE void autotuner::fix(std::uint64_t tuned_limits::*which, std::uint64_t value) {
-  for (tuned_limits* const one :
-       {&setup_.start, &setup_.least, &setup_.most, &now_, &best_, &trial_})
+  for (tuned_limits* const one : {&setup_.start, &setup_.least, &setup_.most, &now_, &best_, &trial_})
     one->*which = value;
   now_ = best_;
   begin_search(last_.ns);
@@ -139,7 +138,8 @@ PENSTOCK_INLINE autotuner::outcome autotuner::judge() const noexcept {
   const double needed = confirming_ ? -0.01 : gain;
   // Slow samples may be so rare that few looks have one.
   const double usual = std::max({spread_, base_.variance(), tried_.variance()});
-  const double spread = 1.5 * std::sqrt(usual / std::max(1.0, base_.looks) + usual / std::max(1.0, tried_.looks));
+  const double spread =
+      1.5 * std::sqrt(usual / std::max(1.0, base_.looks) + usual / std::max(1.0, tried_.looks));
   if (pairs_ < max_pairs && std::abs(faster - needed) < spread) return outcome::unclear;
   return faster >= needed ? outcome::better : outcome::worse;
 }
@@ -270,11 +270,10 @@ PENSTOCK_INLINE bool autotuner::propose(tuned_limits& found) const {
   // By the model, so many workers keep up with the step.
   const double step = base_.own(), work = base_.busy / base_.samples;
   const std::uint64_t next = best_.workers + 1, most = std::max(next, setup_.most.workers);
-  const std::uint64_t enough =
-      std::clamp(1.1 * work < step * static_cast<double>(most)
-                     ? static_cast<std::uint64_t>(std::ceil(1.1 * work / step))
-                     : most,
-                 next, most);
+  const std::uint64_t enough = std::clamp(1.1 * work < step * static_cast<double>(most)
+                                              ? static_cast<std::uint64_t>(std::ceil(1.1 * work / step))
+                                              : most,
+                                          next, most);
   constexpr auto w = &tuned_limits::workers, depth = &tuned_limits::depth, ahead = &tuned_limits::ahead,
                  requests = &tuned_limits::requests;
   return (base_.reading > 0.5 && take(ahead, 2 * best_.ahead)) ||

@@ -57,7 +57,7 @@ class live_limits {
   const std::uint32_t max_workers_;
   const std::size_t max_blocks_, batches_per_block_;
   const std::uint64_t max_ahead_;
-  std::size_t max_requests_ = 0;  // 0: nothing is fetched
+  std::size_t max_requests_ = 0;     // 0: nothing is fetched
   std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
   std::atomic<std::size_t> blocks_;
   std::atomic<std::uint64_t> ahead_;

@@ -41,9 +41,10 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
   detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
                       "open it with more, as in prefetch(n) before batch");
   if (wanted.requests && max_requests_ == 0)
-    throw error(errc::argument,
-                "adjust: this run fetches nothing ahead and has no requests to adjust; write prefetch(n) before "
-                "batch, over a storage that is not in memory");
+    throw error(
+        errc::argument,
+        "adjust: this run fetches nothing ahead and has no requests to adjust; write prefetch(n) before "
+        "batch, over a storage that is not in memory");
   detail::check_limit(wanted.requests, 1, max_requests_, "requests",
                       "open it with more, as in prefetch(n, {.max_in_flight = 64})");
   const std::lock_guard guard(lock_);
@@ -51,8 +52,7 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
     blocks_.store((static_cast<std::size_t>(*wanted.depth) + batches_per_block_ - 1) / batches_per_block_,
                   std::memory_order_relaxed);
   if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
-  if (wanted.requests)
-    requests_.store(static_cast<std::size_t>(*wanted.requests), std::memory_order_relaxed);
+  if (wanted.requests) requests_.store(static_cast<std::size_t>(*wanted.requests), std::memory_order_relaxed);
   if (wanted.workers) {
     const std::uint64_t now = detail::now_ns();
     worker_ns_ += (now - changed_) * workers();
