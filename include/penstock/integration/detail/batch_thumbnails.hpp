@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/core/extents.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/record.hpp>
@@ -66,7 +66,7 @@ template <shown_pixel T>
 
 /// Small pictures of the first images of a batch. The consumer of the run fills them in once they are asked
 /// for, in its own thread, without an allocation and without a lock; the thread that asked then makes JSON of
-/// them.
+/// them. Until it has, further batches are not looked at.
 ///
 /// Cost: nothing to a run that nobody looks at; otherwise each time the copy of at most 16 images of 64 x 64
 /// pixels, every n-th of the rows and columns of larger ones.
@@ -75,11 +75,10 @@ class batch_thumbnails {
   static constexpr std::size_t most = 16, side = 64;
 
   /// Asks for the next batch; for the one thread that also calls `take`.
-  [[nodiscard]] bool begin() {
-    if (state_.load(std::memory_order_acquire) == filled) return false;
+  void begin() {
+    if (state_.load(std::memory_order_acquire) != idle) return;
     values_.resize(most * side * side * 3);
     state_.store(wanted, std::memory_order_release);
-    return true;
   }
   /// The pictures as JSON, if there are new ones.
   [[nodiscard]] std::optional<std::string> take() {
@@ -148,7 +147,6 @@ class batch_thumbnails {
     count_ = count;
     height_ = (rows + every - 1) / every, width_ = (columns + every - 1) / every;
     channels_ = at.channels ? static_cast<std::size_t>(shape[*at.channels]) : 1;
-    // an image that is much longer than wide still fits: every side is at most `side`
     float* into = values_.data();
     const auto step = [&](std::size_t axis) { return static_cast<std::ptrdiff_t>(strides[axis]); };
     const std::ptrdiff_t to_row = step(at.rows) * static_cast<std::ptrdiff_t>(every);

@@ -18,7 +18,8 @@ inline constexpr std::string_view dashboard_page = R"html(<!doctype html>
 <title>Penstock</title>
 <link rel="icon" href="data:,">
 <style nonce="@NONCE@">
-:root { --page: #fff; --card: #f3f5f8; --text: #1a1d21; --dim: #505a64; --line: #0b5cad; --rule: #c3cbd4; --bad: #a32c10; }
+:root { --page: #fff; --card: #f3f5f8; --text: #1a1d21; --dim: #505a64; --line: #0b5cad; --rule: #c3cbd4;
+  --bad: #a32c10; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #101317; --card: #191e25; --text: #e7eaee; --dim: #a8b2bd; --line: #79b8ff; --rule: #3d4752;
     --bad: #ffab8a; }
@@ -34,7 +35,8 @@ h2 { font-size: 1rem; margin: 0 0 .5rem; }
 main { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 section { background: var(--card); padding: .75rem; border-radius: .4rem; min-width: 0; }
 section.wide { grid-column: 1 / -1; }
-dl { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)); margin: 0; }
+dl { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)); margin: 0;
+  }
 dt, .note, th, figcaption, output { color: var(--dim); font-size: .875rem; font-weight: normal; }
 dd { margin: 0; font-size: 1.25rem; overflow-wrap: anywhere; }
 figure { margin: 0 0 .75rem; }
@@ -53,7 +55,8 @@ td.track { width: 30%; min-width: 4rem; }
 .bad { color: var(--bad); }
 pre { overflow-x: auto; font-size: .875rem; }
 #pictures { display: flex; flex-wrap: wrap; gap: .4rem; }
-canvas { width: 5.5rem; height: 5.5rem; object-fit: contain; image-rendering: pixelated; background: var(--page); }
+canvas { width: 5.5rem; height: 5.5rem; object-fit: contain; image-rendering: pixelated;
+  background: var(--page); }
 summary { cursor: pointer; color: var(--line); }
 :focus-visible { outline: 3px solid var(--line); outline-offset: 2px; }
 @media (prefers-reduced-motion: no-preference) { .bar { transition: width .3s; } }
@@ -66,28 +69,37 @@ summary { cursor: pointer; color: var(--line); }
 <section class="wide" aria-label="Now"><dl id="now"></dl></section>
 <section class="wide" aria-labelledby="over-time">
 <h2 id="over-time">Throughput and stall over time</h2>
-<figure><svg id="rate" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption></figcaption></figure>
-<figure><svg id="stall" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption></figcaption></figure>
+<figure><svg id="rate" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption>
+</figcaption></figure>
+<figure><svg id="stall" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption>
+</figcaption></figure>
 <label class="note" for="moment">Moment: arrow keys go second by second, End follows the run</label>
 <input id="moment" type="range" min="0" max="0" value="0">
 <output for="moment" id="said"></output>
 <details id="table"><summary>The last minute as a table</summary><div class="scroll" tabindex="0" role="group"
- aria-label="The last minute, second by second"><table><thead><tr><th scope="col">second</th><th scope="col">samples/s</th>
-<th scope="col">bytes/s</th><th scope="col">stall</th><th scope="col">ready</th></tr></thead><tbody id="rows"></tbody></table></div></details>
+ aria-label="The last minute, second by second"><table><thead><tr><th scope="col">second</th>
+<th scope="col">samples/s</th>
+<th scope="col">bytes/s</th><th scope="col">stall</th><th scope="col">ready</th></tr></thead>
+<tbody id="rows"></tbody></table></div></details>
 </section>
 <section class="wide" aria-labelledby="of-stages">
 <h2 id="of-stages">The pipeline, and what each stage costs</h2>
-<div class="scroll" tabindex="0" role="group" aria-labelledby="of-stages"><table><thead><tr><th scope="col">stage</th><th scope="col">share</th>
-<td class="track"></td><th scope="col">a sample</th><th scope="col">samples</th></tr></thead><tbody id="stages"></tbody></table></div>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="of-stages"><table><thead><tr>
+<th scope="col">stage</th><th scope="col">share</th>
+<td class="track"></td><th scope="col">a sample</th><th scope="col">samples</th></tr></thead>
+<tbody id="stages"></tbody></table></div>
 <details><summary>What the plan says of itself</summary><pre id="plan" tabindex="0"></pre></details>
 </section>
 <section aria-labelledby="of-time"><h2 id="of-time">Time of workers and loop</h2>
 <table><tbody id="times"></tbody></table></section>
 <section aria-labelledby="of-waits"><h2 id="of-waits">How long the loop waited for a batch</h2>
-<figure><svg id="waits" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption></figcaption></figure></section>
+<figure><svg id="waits" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption>
+</figcaption></figure></section>
 <section id="storage" hidden aria-labelledby="of-storage"><h2 id="of-storage">Storage</h2><dl id="store"></dl>
-<figure><svg id="latency" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption></figcaption></figure></section>
-<section id="cache" hidden aria-labelledby="of-cache"><h2 id="of-cache">Cache</h2><dl id="cached"></dl></section>
+<figure><svg id="latency" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption>
+</figcaption></figure></section>
+<section id="cache" hidden aria-labelledby="of-cache"><h2 id="of-cache">Cache</h2><dl id="cached"></dl>
+</section>
 <section aria-labelledby="of-bad"><h2 id="of-bad">Bad samples</h2><dl id="bads"></dl></section>
 <section id="sheet" class="wide" hidden aria-labelledby="of-sheet"><h2 id="of-sheet">Contact sheet</h2>
 <div id="pictures" role="img" aria-labelledby="caption"></div><p id="caption" class="note"></p></section>
@@ -102,14 +114,16 @@ let points = [], sheet = 0, follow = true, missed = 0, timer;
 const in_units = (n, units) => {
   const [size, name] = units.find(u => n >= u[0] * 0.9995) || units[units.length - 1];
   const v = n / size;
-  return (n ? v.toFixed(Number.isInteger(v) || v >= 99.95 ? 0 : v < 9.995 ? 2 : 1) : '0') + (name && ' ' + name);
+  return (n ? v.toFixed(Number.isInteger(v) || v >= 99.95 ? 0 : v < 9.995 ? 2 : 1) : '0') + (name && ' ' +
+    name);
 };
-const count = n => in_units(n, [[1e9, 'G'], [1e6, 'M'], [1e4, 'k'], [1, '']].map(u => u[1] == 'k' ? [1e3, 'k'] : u)
-  .filter(u => u[0] != 1e3 || n >= 1e4));
+const count = n => n < 1e4 ? String(Number.isInteger(n) ? n : n.toFixed(n < 100 ? 1 : 0)) :
+  in_units(n, [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']]);
 const bytes = n => in_units(n, [[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']]);
 const seconds = s => in_units(s, [[1, 's'], [1e-3, 'ms'], [1e-6, 'us'], [1e-9, 'ns']]);
 const percent = x => (100 * x).toFixed(1) + ' %';
-const clock = s => (s >= 3600 ? Math.floor(s / 3600) + ' h ' : '') + Math.floor(s / 60 % 60) + ' min ' + Math.floor(s % 60) + ' s';
+const clock = s => (s >= 3600 ? Math.floor(s / 3600) + ' h ' : '') + Math.floor(s / 60 % 60) + ' min ' +
+  Math.floor(s % 60) + ' s';
 
 function make(tag, text, ...inner) {
   const e = document.createElement(tag);
@@ -156,7 +170,8 @@ function chart(id, at, top, words) {
   describe(id, words);
 }
 function histogram(id, counts, what) {
-  const all = counts.reduce((a, b) => a + b, 0), most = Math.max(1, ...counts), wide = 600 / Math.max(1, counts.length);
+  const all = counts.reduce((a, b) => a + b, 0), most = Math.max(1, ...counts), wide = 600 / Math.max(1,
+    counts.length);
   const until = share => {
     let sum = 0;
     return counts.findIndex(c => (sum += c) >= share * all);
@@ -164,18 +179,22 @@ function histogram(id, counts, what) {
   $(id).replaceChildren(...counts.map((c, i) => shape('rect', { x: i * wide + 1, width: Math.max(1, wide - 2),
     y: 100 - 98 * c / most, height: 98 * c / most })));
   const bound = i => i > 26 ? 'more than a minute' : 'at most ' + seconds(bounds(i));
-  describe(id, all ? what + ': ' + count(all) + '; half took ' + bound(until(0.5)) + ', 99 % ' + bound(until(0.99)) +
+  describe(id, all ? what + ': ' + count(all) + '; half took ' + bound(until(0.5)) + ', 99 % ' +
+    bound(until(0.99)) +
     '; from ' + seconds(bounds(0)) + ' at the left, each bar is twice as long' : what + ': none yet');
 }
 function show_moment() {
   const m = $('moment'), p = points[follow ? points.length - 1 : m.value];
   if (!p) return;
-  $('said').textContent = clock(p[1]) + ': ' + count(p[2]) + ' samples/s, ' + bytes(p[3]) + '/s, stall ' + percent(p[4]) +
+  $('said').textContent = clock(p[1]) + ': ' + count(p[2]) + ' samples/s, ' + bytes(p[3]) + '/s, stall ' +
+    percent(p[4]) +
     ', ' + p[5] + ' ready';
   m.setAttribute('aria-valuetext', $('said').textContent);
   const top = Math.max(...points.map(q => q[2])), now = points[points.length - 1];
-  chart('rate', 2, top, 'Samples a second, the last ten minutes: now ' + count(now[2]) + ', at most ' + count(top));
-  chart('stall', 4, 1, 'Stall, the share of its time that the loop waits for data, from 0 to 100 %: now ' + percent(now[4]));
+  chart('rate', 2, top, 'Samples a second, the last ten minutes: now ' + count(now[2]) + ', at most ' +
+    count(top));
+  chart('stall', 4, 1, 'Stall, the share of its time that the loop waits for data, from 0 to 100 %: now ' +
+    percent(now[4]));
 }
 function show_stages(d) {
   const all = d.stages.reduce((a, s) => a + s.seconds, 0) || 1;
@@ -184,7 +203,8 @@ function show_stages(d) {
     const s = d.stages[next];
     if (!s || !name.startsWith(s.name)) return row(name, '', bar(0), '', '');
     ++next;
-    return row(name, percent(s.seconds / all), bar(s.seconds / all), seconds(s.samples && s.seconds / s.samples), count(s.samples));
+    return row(name, percent(s.seconds / all), bar(s.seconds / all),
+      seconds(s.samples && s.seconds / s.samples), count(s.samples));
   }), ...d.stages.slice(next).map(s => row(s.name, percent(s.seconds / all), bar(s.seconds / all),
     seconds(s.samples && s.seconds / s.samples), count(s.samples))));
 }
@@ -203,31 +223,40 @@ function show_sheet(s) {
     c.getContext('2d').putImageData(image, 0, 0);
     return c;
   }));
-  $('caption').textContent = 'The first ' + s.count + ' of ' + s.of + ' images' + (s.field && ' of the field ' + s.field) +
+  $('caption').textContent = 'The first ' + s.count + ' of ' + s.of + ' images' +
+    (s.field && ' of the field ' + s.field) +
     ' in batch ' + s.step + ' of epoch ' + s.epoch;
 }
 function show(d) {
   if (d.points.length && points.length && d.points[0][0] <= points[points.length - 1][0]) points = [];
-  const moved = Math.max(0, points.length + d.points.length - kept), m = $('moment'), chosen = Number(m.value) - moved;
+  const moved = Math.max(0, points.length + d.points.length - kept), m = $('moment'),
+    chosen = Number(m.value) - moved;
   points = points.concat(d.points).slice(-kept);
   m.max = Math.max(0, points.length - 1);
   m.value = follow ? m.max : Math.max(0, chosen);
   const r = d.run, v = d.verdict, last = points[points.length - 1] || [0, 0, 0, 0, 0, 0];
-  $('state').textContent = d.ended ? 'the run has ended; these are its last values' : 'running for ' + clock(r.seconds);
+  $('state').textContent = d.ended ? 'the run has ended; these are its last values' : 'running for ' +
+    clock(r.seconds);
   const words = v.limit + ': ' + v.advice;
-  if ($('verdict').textContent != words) $('verdict').replaceChildren(make('strong', v.limit + ': '), v.advice);
+  if ($('verdict').textContent != words) $('verdict').replaceChildren(make('strong', v.limit + ': '),
+    v.advice);
   facts('now', [['samples/s', count(last[2])], ['bytes/s', bytes(last[3])], ['stall', percent(v.stall)],
     ['workers busy', percent(v.busy)], ['batches ready', r.ready + ' of ' + r.depth], ['workers', r.workers],
-    ['epoch, step', r.epoch + ', ' + count(r.step)], ['samples', count(r.samples)], ['delivered', bytes(r.bytes)],
+    ['epoch, step', r.epoch + ', ' + count(r.step)], ['samples', count(r.samples)], ['delivered',
+      bytes(r.bytes)],
     ['memory', bytes(r.held)]]);
   show_moment();
   if ($('table').open)
-    $('rows').replaceChildren(...points.slice(-60).reverse().map(p => row(p[1].toFixed(0), count(p[2]), bytes(p[3]), percent(p[4]), p[5])));
+    $('rows').replaceChildren(...points.slice(-60).reverse().map(p => row(p[1].toFixed(0), count(p[2]),
+      bytes(p[3]), percent(p[4]), p[5])));
   show_stages(d);
   $('plan').textContent = d.description;
-  const shares = [['workers: at work', r.busy, r.worker_seconds], ['workers: no room for more', r.no_room, r.worker_seconds],
-    ['workers: waiting for input', r.no_input, r.worker_seconds], ['loop: waiting for a batch', r.stalled, r.seconds],
-    ['loop: of it, for a slow sample', r.on_slow_sample, r.seconds], ['loop: waiting for a copy', r.for_copy, r.seconds]];
+  const shares = [['workers: at work', r.busy, r.worker_seconds], ['workers: no room for more', r.no_room,
+    r.worker_seconds],
+    ['workers: waiting for input', r.no_input, r.worker_seconds], ['loop: waiting for a batch', r.stalled,
+      r.seconds],
+    ['loop: of it, for a slow sample', r.on_slow_sample, r.seconds], ['loop: waiting for a copy', r.for_copy,
+      r.seconds]];
   $('times').replaceChildren(...shares.map(([name, part, all]) => {
     const share = all ? Math.min(1, part / all) : 0;
     return row(name, percent(share), bar(share));
@@ -241,9 +270,11 @@ function show(d) {
   if (d.latency) histogram('latency', d.latency, 'Requests');
   const looked = r.hits + r.fetched + r.uncached, held = r.kept_hits + r.kept + r.kept_uncached;
   $('cache').hidden = looked + held == 0;
-  facts('cached', (looked ? [['hits', percent(r.hits / looked)], ['fetched', count(r.fetched)], ['evicted', count(r.evicted)],
+  facts('cached', (looked ? [['hits', percent(r.hits / looked)], ['fetched', count(r.fetched)], ['evicted',
+    count(r.evicted)],
     ['past the cache', count(r.uncached)], ['damaged', count(r.corrupt), r.corrupt]] : []).concat(held ?
-    [['kept in memory', count(r.kept)], ['their bytes', bytes(r.kept_bytes)], ['shown again', count(r.kept_hits)],
+    [['kept in memory', count(r.kept)], ['their bytes', bytes(r.kept_bytes)], ['shown again',
+      count(r.kept_hits)],
     ['no room for', count(r.kept_uncached)]] : []));
   facts('bads', [['skipped', count(r.skipped), r.skipped], ['replaced', count(r.replaced), r.replaced],
     ['damaged, used in part', count(r.damaged), r.damaged]]);
@@ -269,7 +300,8 @@ async function ask() {
   clearTimeout(timer);
   timer = setTimeout(ask, wait);
 }
-$('moment').addEventListener('input', () => { follow = $('moment').value == $('moment').max; show_moment(); });
+$('moment').addEventListener('input', () => { follow = $('moment').value == $('moment').max; show_moment();
+  });
 document.addEventListener('visibilitychange', ask);
 ask();
 </script>

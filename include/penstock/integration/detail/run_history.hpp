@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1::detail {
 
@@ -26,7 +27,11 @@ class run_history {
  public:
   static constexpr std::size_t longest = 600, judged = 10;
 
-  explicit run_history(std::string plan) : plan_(std::move(plan)) {}
+  /// In: the stages of the plan as they are written, and what `describe` says of it.
+  run_history(const std::vector<std::string>& stages, std::string_view description) {
+    for (const std::string& one : stages) append(plan_, {plan_.empty() ? "" : ",", json_quoted(one)});
+    description_ = json_quoted(description.substr(0, description.find("\ntuning:")));
+  }
 
   /// Adds the counters of now, of a run that has `ended` or not. Counters at which no time has passed add no
   /// point.
@@ -41,13 +46,17 @@ class run_history {
     if (recent_.size() > judged + 1) recent_.pop_front();
   }
 
-  /// Everything, with the points after the one of this number; `sheet` is JSON, too.
-  [[nodiscard]] std::string json(std::uint64_t after, std::string_view sheet) const {
+  /// Everything, with the points after the one of this number, all of them if there is none; `sheet` is JSON,
+  /// too.
+  [[nodiscard]] std::string json(std::uint64_t after, std::string_view sheet,
+                                 std::uint64_t sheet_number) const {
+    if (after > number_) after = 0;
     const run_counters none, &now = recent_.empty() ? none : recent_.back(),
                              &before = recent_.size() < 2 ? none : recent_.front();
     const verdict why = judge(now, before);
     std::string made = "{\"ended\":";
-    append(made, {ended_ ? "true" : "false", ",\"plan\":", json_quoted(plan_), ",\"verdict\":{\"limit\":",
+    append(made, {ended_ ? "true" : "false", ",\"plan\":[", plan_, "],\"description\":", description_,
+                  ",\"verdict\":{\"limit\":",
                   json_quoted(to_string(why.limit)), ",\"advice\":", json_quoted(why.advice)});
     add_number(made, "stall", why.stall);
     add_number(made, "busy", why.busy);
@@ -87,8 +96,7 @@ class run_history {
     add_number(made, "no_input", now.waiting_for_input);
     made += '}';
     add_durations(made, "waits", now.block_waits);
-    if constexpr (requires { s.durations; }) add_durations(made, "latency", s.durations);
-    append(made, {",\"sheet\":", sheet, '}'});
+    append(made, {",\"sheet\":", sheet, ",\"sheet_number\":", sheet_number, '}'});
     return made;
   }
 
@@ -117,7 +125,7 @@ class run_history {
     made += ']';
   }
 
-  std::string plan_;
+  std::string plan_, description_;  // JSON
   bool ended_ = false;
   std::uint64_t number_ = 0;
   std::deque<point> points_;
