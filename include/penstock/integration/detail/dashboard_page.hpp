@@ -25,6 +25,7 @@ inline constexpr std::string_view dashboard_page = R"html(<!doctype html>
     --bad: #ffab8a; }
 }
 * { box-sizing: border-box; }
+[hidden] { display: none !important; }
 body { margin: 0 auto; max-width: 76rem; padding: 1rem; background: var(--page); color: var(--text);
   font: 1rem/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.25rem; margin: 0 0 .5rem; }
@@ -35,8 +36,8 @@ h2 { font-size: 1rem; margin: 0 0 .5rem; }
 main { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 section { background: var(--card); padding: .75rem; border-radius: .4rem; min-width: 0; }
 section.wide { grid-column: 1 / -1; }
-dl { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)); margin: 0;
-  }
+dl { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr));
+  margin: 0; }
 dt, .note, th, figcaption, output { color: var(--dim); font-size: .875rem; font-weight: normal; }
 dd { margin: 0; font-size: 1.25rem; overflow-wrap: anywhere; }
 figure { margin: 0 0 .75rem; }
@@ -51,7 +52,9 @@ th, td { text-align: right; padding: .15rem .4rem; white-space: nowrap; font-var
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 tbody th { color: var(--text); font-size: 1rem; }
 .bar { display: block; height: .5rem; min-width: 1px; background: var(--line); }
-td.track { width: 30%; min-width: 4rem; }
+td.track { width: 30%; min-width: 3rem; }
+@media (max-width: 40rem) { #stages .track, .scroll td.track { display: none;
+  } th:first-child { min-width: 9rem; } }
 .bad { color: var(--bad); }
 pre { overflow-x: auto; font-size: .875rem; }
 #pictures { display: flex; flex-wrap: wrap; gap: .4rem; }
@@ -75,7 +78,7 @@ summary { cursor: pointer; color: var(--line); }
 </figcaption></figure>
 <label class="note" for="moment">Moment: arrow keys go second by second, End follows the run</label>
 <input id="moment" type="range" min="0" max="0" value="0">
-<output for="moment" id="said"></output>
+<output for="moment" id="said" aria-live="off"></output>
 <details id="table"><summary>The last minute as a table</summary><div class="scroll" tabindex="0" role="group"
  aria-label="The last minute, second by second"><table><thead><tr><th scope="col">second</th>
 <th scope="col">samples/s</th>
@@ -108,14 +111,14 @@ summary { cursor: pointer; color: var(--line); }
 <script nonce="@NONCE@">
 'use strict';
 const $ = id => document.getElementById(id), token = new URLSearchParams(location.search).get('token');
-const kept = 600, bounds = i => 2 ** (i - 20);
+const kept = 600, shown = 60, bounds = i => 2 ** (i - 20);
 let points = [], sheet = 0, follow = true, missed = 0, timer;
 
 const in_units = (n, units) => {
   const [size, name] = units.find(u => n >= u[0] * 0.9995) || units[units.length - 1];
   const v = n / size;
-  return (n ? v.toFixed(Number.isInteger(v) || v >= 99.95 ? 0 : v < 9.995 ? 2 : 1) : '0') + (name && ' ' +
-    name);
+  return (n ? v.toFixed(Number.isInteger(v) || v >= 99.95 ? 0 : v < 9.995 ? 2 : 1) : '0') +
+    (name && ' ' + name);
 };
 const count = n => n < 1e4 ? String(Number.isInteger(n) ? n : n.toFixed(n < 100 ? 1 : 0)) :
   in_units(n, [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']]);
@@ -162,7 +165,7 @@ function describe(id, text) {
   $(id).nextElementSibling.textContent = text;
 }
 function chart(id, at, top, words) {
-  const x = i => 600 * (kept - points.length + i) / (kept - 1);
+  const wide = Math.max(shown, points.length), x = i => 600 * (wide - points.length + i) / (wide - 1);
   const chosen = Number($('moment').value);
   $(id).replaceChildren(shape('polyline', { points: points.map((p, i) => x(i).toFixed(1) + ',' +
     (98 - 96 * Math.min(1, p[at] / (top || 1))).toFixed(1)).join(' ') }));
@@ -170,8 +173,8 @@ function chart(id, at, top, words) {
   describe(id, words);
 }
 function histogram(id, counts, what) {
-  const all = counts.reduce((a, b) => a + b, 0), most = Math.max(1, ...counts), wide = 600 / Math.max(1,
-    counts.length);
+  const all = counts.reduce((a, b) => a + b, 0), most = Math.max(1, ...counts);
+  const wide = 600 / Math.max(1, counts.length);
   const until = share => {
     let sum = 0;
     return counts.findIndex(c => (sum += c) >= share * all);
@@ -191,22 +194,24 @@ function show_moment() {
     ', ' + p[5] + ' ready';
   m.setAttribute('aria-valuetext', $('said').textContent);
   const top = Math.max(...points.map(q => q[2])), now = points[points.length - 1];
-  chart('rate', 2, top, 'Samples a second, the last ten minutes: now ' + count(now[2]) + ', at most ' +
-    count(top));
-  chart('stall', 4, 1, 'Stall, the share of its time that the loop waits for data, from 0 to 100 %: now ' +
+  const past = ' over ' + clock(now[1] - points[0][1]);
+  chart('rate', 2, top, 'Samples a second' + past + ': now ' + count(now[2]) + ', at most ' + count(top));
+  chart('stall', 4, 1, 'Stall, the share of its time that the loop waits,' + past +
+    ', from 0 to 100 %: now ' +
     percent(now[4]));
 }
 function show_stages(d) {
   const all = d.stages.reduce((a, s) => a + s.seconds, 0) || 1;
+  const costs = (name, s) => row(name, percent(s.seconds / all), bar(s.seconds / all),
+    seconds(s.samples && s.seconds / s.samples), count(s.samples));
   let next = 0;
-  $('stages').replaceChildren(...d.plan.map(name => {
+  const named = d.plan.map(name => {
     const s = d.stages[next];
     if (!s || !name.startsWith(s.name)) return row(name, '', bar(0), '', '');
     ++next;
-    return row(name, percent(s.seconds / all), bar(s.seconds / all),
-      seconds(s.samples && s.seconds / s.samples), count(s.samples));
-  }), ...d.stages.slice(next).map(s => row(s.name, percent(s.seconds / all), bar(s.seconds / all),
-    seconds(s.samples && s.seconds / s.samples), count(s.samples))));
+    return costs(name, s);
+  });
+  $('stages').replaceChildren(...named, ...d.stages.slice(next).map(s => costs(s.name, s)));
 }
 function show_sheet(s) {
   $('sheet').hidden = s.count == 0;
@@ -235,28 +240,27 @@ function show(d) {
   m.max = Math.max(0, points.length - 1);
   m.value = follow ? m.max : Math.max(0, chosen);
   const r = d.run, v = d.verdict, last = points[points.length - 1] || [0, 0, 0, 0, 0, 0];
-  $('state').textContent = d.ended ? 'the run has ended; these are its last values' : 'running for ' +
-    clock(r.seconds);
-  const words = v.limit + ': ' + v.advice;
-  if ($('verdict').textContent != words) $('verdict').replaceChildren(make('strong', v.limit + ': '),
-    v.advice);
+  $('state').textContent =
+    d.ended ? 'the run has ended; these are its last values' : 'running for ' + clock(r.seconds);
+  if ($('verdict').textContent != v.limit + v.advice)  // so that it is read out only when it changes
+    $('verdict').replaceChildren(make('strong', v.limit), v.advice);
   facts('now', [['samples/s', count(last[2])], ['bytes/s', bytes(last[3])], ['stall', percent(v.stall)],
     ['workers busy', percent(v.busy)], ['batches ready', r.ready + ' of ' + r.depth], ['workers', r.workers],
-    ['epoch, step', r.epoch + ', ' + count(r.step)], ['samples', count(r.samples)], ['delivered',
-      bytes(r.bytes)],
-    ['memory', bytes(r.held)]]);
+    ['epoch, step', r.epoch + ', ' + count(r.step)], ['samples', count(r.samples)],
+    ['delivered', bytes(r.bytes)], ['memory', bytes(r.held)]]);
   show_moment();
   if ($('table').open)
-    $('rows').replaceChildren(...points.slice(-60).reverse().map(p => row(p[1].toFixed(0), count(p[2]),
-      bytes(p[3]), percent(p[4]), p[5])));
+    $('rows').replaceChildren(...points.slice(-60).reverse().map(
+      p => row(p[1].toFixed(0), count(p[2]), bytes(p[3]), percent(p[4]), p[5])));
   show_stages(d);
   $('plan').textContent = d.description;
-  const shares = [['workers: at work', r.busy, r.worker_seconds], ['workers: no room for more', r.no_room,
-    r.worker_seconds],
-    ['workers: waiting for input', r.no_input, r.worker_seconds], ['loop: waiting for a batch', r.stalled,
-      r.seconds],
-    ['loop: of it, for a slow sample', r.on_slow_sample, r.seconds], ['loop: waiting for a copy', r.for_copy,
-      r.seconds]];
+  const shares = [
+    ['workers: at work', r.busy, r.worker_seconds],
+    ['workers: no room for more', r.no_room, r.worker_seconds],
+    ['workers: waiting for input', r.no_input, r.worker_seconds],
+    ['loop: waiting for a batch', r.stalled, r.seconds],
+    ['loop: of it, for a slow sample', r.on_slow_sample, r.seconds],
+    ['loop: waiting for a copy', r.for_copy, r.seconds]];
   $('times').replaceChildren(...shares.map(([name, part, all]) => {
     const share = all ? Math.min(1, part / all) : 0;
     return row(name, percent(share), bar(share));
@@ -270,12 +274,12 @@ function show(d) {
   if (d.latency) histogram('latency', d.latency, 'Requests');
   const looked = r.hits + r.fetched + r.uncached, held = r.kept_hits + r.kept + r.kept_uncached;
   $('cache').hidden = looked + held == 0;
-  facts('cached', (looked ? [['hits', percent(r.hits / looked)], ['fetched', count(r.fetched)], ['evicted',
-    count(r.evicted)],
-    ['past the cache', count(r.uncached)], ['damaged', count(r.corrupt), r.corrupt]] : []).concat(held ?
-    [['kept in memory', count(r.kept)], ['their bytes', bytes(r.kept_bytes)], ['shown again',
-      count(r.kept_hits)],
-    ['no room for', count(r.kept_uncached)]] : []));
+  const cached = [['hits', percent(r.hits / looked)], ['fetched', count(r.fetched)],
+    ['evicted', count(r.evicted)], ['past the cache', count(r.uncached)],
+    ['damaged', count(r.corrupt), r.corrupt]];
+  const in_memory = [['kept in memory', count(r.kept)], ['their bytes', bytes(r.kept_bytes)],
+    ['shown again', count(r.kept_hits)], ['no room for', count(r.kept_uncached)]];
+  facts('cached', [...(looked ? cached : []), ...(held ? in_memory : [])]);
   facts('bads', [['skipped', count(r.skipped), r.skipped], ['replaced', count(r.replaced), r.replaced],
     ['damaged, used in part', count(r.damaged), r.damaged]]);
   if (d.sheet) sheet = d.sheet_number, show_sheet(d.sheet);
@@ -300,8 +304,10 @@ async function ask() {
   clearTimeout(timer);
   timer = setTimeout(ask, wait);
 }
-$('moment').addEventListener('input', () => { follow = $('moment').value == $('moment').max; show_moment();
-  });
+$('moment').addEventListener('input', () => {
+  follow = $('moment').value == $('moment').max;
+  show_moment();
+});
 document.addEventListener('visibilitychange', ask);
 ask();
 </script>
