@@ -3,6 +3,7 @@
 
 #include <penstock/observe/concepts.hpp>
 #include <penstock/observe/counters.hpp>
+#include <penstock/observe/metrics.hpp>
 #include <penstock/observe/progress.hpp>
 #include <penstock/observe/run_monitor.hpp>
 #include <penstock/observe/timeline.hpp>

@@ -62,6 +62,7 @@ TEST_CASE("integration/any_loader: the batches are those of the plan, epoch afte
     CHECK(drain(mine.loader, epoch.number()) == expected);
   }
   CHECK(mine.loader.counters().samples == 300);
+  CHECK(mine.loader.monitor().counters().samples == 300);
   auto other = make_loader(true);
   CHECK(drain(other, 0).size() == 50);
 }

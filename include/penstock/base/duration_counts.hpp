@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/cpp20.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,7 +29,7 @@ struct duration_counts {
     constexpr std::uint64_t longest = std::uint64_t{1} << 40;  // beyond all bounds; nothing overflows
     // 10^9 ns are 2^20 units; rounded up
     const std::uint64_t units = (std::min(ns, longest) * 2048 + 1'953'124) / 1'953'125;
-    return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(units - (units != 0))), buckets - 1);
+    return std::min(detail::to_size(std::bit_width(units - (units != 0))), buckets - 1);
   }
 
   void add(std::uint64_t ns) noexcept {
@@ -57,6 +58,7 @@ class duration_recorder {
   }
   /// For a thread that is the only one that adds: no locked instruction.
   void add_alone(std::uint64_t ns) noexcept {
+    if (ns == 0) return increase(counts_[0], 1);
     increase(counts_[duration_counts::bucket_of(ns)], 1);
     increase(sum_ns_, ns);
   }

@@ -54,6 +54,7 @@ class any_loader {
     std::uint64_t (*resume_here)(void*);
     std::uint64_t (*steps)(const void*);
     run_counters (*counters)(const void*);
+    run_monitor (*monitor)(const void*);
     bad_sample_counts (*bad_samples)(const void*);
     void (*adjust)(void*, const run_limits&);
     run_limits (*limits)(const void*);
@@ -130,6 +131,8 @@ class any_loader {
   }
   /// The run's counters since it was opened or last restored.
   [[nodiscard]] run_counters counters() const { return functions().counters(self_); }
+  /// Like `run::monitor`; it shows the run up to the next `restore`, which opens another one.
+  [[nodiscard]] run_monitor monitor() const { return functions().monitor(self_); }
   [[nodiscard]] bad_sample_counts bad_samples() const { return functions().bad_samples(self_); }
   /// Like `run::adjust` and `run::limits`. Limits survive `restore`; no other thread may call these during
   /// it.
@@ -225,15 +228,16 @@ class any_loader {
     }
     static bad_sample_counts bad_samples(const void* self) { return of(self).running.bad_samples(); }
     static run_counters counters(const void* self) { return of(self).running.counters(); }
+    static run_monitor monitor(const void* self) { return of(self).running.monitor(); }
     static void adjust(void* self, const run_limits& wanted) { of(self).running.adjust(wanted); }
     static run_limits limits(const void* self) { return of(self).running.limits(); }
     static void stop(void* self) noexcept { of(self).running.request_stop(); }
     static bool stopped(const void* self) noexcept { return of(self).running.stopped(); }
     static void destroy(void* self) { delete static_cast<holder*>(self); }
 
-    static constexpr table functions{next,    where,       go,      to_epoch, plan_epoch,  plan_epochs,
-                                     rest_of, resume_here, steps,   counters, bad_samples, adjust,
-                                     limits,  stop,        stopped, destroy};
+    static constexpr table functions{next,    where,       go,    to_epoch, plan_epoch, plan_epochs,
+                                     rest_of, resume_here, steps, counters, monitor,    bad_samples,
+                                     adjust,  limits,      stop,  stopped,  destroy};
   };
 
   /// The functions of the plan; throws if the loader is empty.

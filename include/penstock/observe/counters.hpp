@@ -45,8 +45,8 @@ struct run_counters {
   /// consumer waited for a slow sample
   double stall_on_slow_sample = 0;
   double waiting_for_copy = 0;  ///< seconds the consumer waited for copies to the device, beside the stall
-  /// How long the consumer waited for each block that it took: a batch, several small ones, or a chunk of
-  /// samples. Batches and rows that were in such a block took no time.
+  /// How long the consumer waited for each batch or row that was delivered; without workers, how long it
+  /// took to make. Those that came with others in one block took no time.
   duration_counts block_waits{};
   std::uint64_t epoch = 0;  ///< of what was delivered last
   /// batches of that epoch delivered so far; without batches, rows before the latest chunk

@@ -46,6 +46,7 @@ struct engine_shell::machinery {
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
   read_ahead ahead;
   watchdog_thread watchdog;
+  mutable shown_counters shown;
   std::stop_token token;
   std::optional<std::stop_callback<stopper>> on_stop;
 };
@@ -85,8 +86,10 @@ PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
   const std::uint64_t now = detail::now_ns();
   if (begins) {
     room = {now, shell->inner_->stall.at(now)};
+    counts->room_since.store(now, std::memory_order_relaxed);
     return;
   }
+  counts->room_since.store(0, std::memory_order_relaxed);
   counts->add_room(room, now, shell->inner_->stall);
   shell->watch_.worker(number, {room.since, now, activity::wait_for_room});
 }
@@ -486,6 +489,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.stall_seconds = static_cast<double>(inner_->stall.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
   add_worker_counts(all, inner_->counts, setup_.stages);
+  if (home_.here()) inner_->shown.hold(all);
   return all;
 }
 
@@ -502,13 +506,13 @@ PENSTOCK_INLINE bool engine_shell::room_for_another() {
 
 PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   if (*setup_.options.workers == 0) {
+    const auto& busy_ns = inner_->counts[0].busy_ns;
+    const std::uint64_t before = busy_ns.load(std::memory_order_relaxed);
     ring_.serve_here(*inner_->workers[0], s);
+    consumer_.waited(busy_ns.load(std::memory_order_relaxed) - before, false);
     return !stopped();
   }
-  if (ring_.is_ready(s)) {
-    consumer_.waited(0, false);
-    return !stopped();
-  }
+  if (ring_.is_ready(s)) return !stopped();
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -55,6 +57,7 @@ class alignas(64) worker_counts {
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
   std::atomic<std::uint64_t> room_in_stall_ns{0};  // part of room_ns during which the consumer waited
+  std::atomic<std::uint64_t> room_since{0};        // when the current wait for room began, or 0
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
@@ -95,7 +98,7 @@ class alignas(64) consumer_counts {
   void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
     increase(samples_, samples);
     increase(bytes_, bytes);
-    increase(batches_, 1);
+    waits_.add_alone(std::exchange(waited_ns_, 0));
   }
   void stand_at(std::uint64_t epoch, std::uint64_t step) noexcept {
     epoch_.store(epoch, std::memory_order_relaxed);
@@ -103,7 +106,7 @@ class alignas(64) consumer_counts {
   }
   /// Has waited `ns` for a block; `for_slow_sample`: while most of those after it were ready.
   void waited(std::uint64_t ns, bool for_slow_sample) noexcept {
-    waits_.add_alone(ns);
+    waited_ns_ += ns;
     if (for_slow_sample) increase(slow_sample_ns_, ns);
   }
   void waited_for_copy(std::uint64_t ns) noexcept { increase(copy_ns_, ns); }
@@ -122,9 +125,23 @@ class alignas(64) consumer_counts {
     one.store(one.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
 
-  count samples_{0}, bytes_{0}, batches_{0}, epoch_{0}, step_{0}, taken_{0}, warnings_{0};
+  count samples_{0}, bytes_{0}, epoch_{0}, step_{0}, taken_{0}, warnings_{0};
   count slow_sample_ns_{0}, copy_ns_{0};
-  duration_recorder waits_;
+  std::uint64_t waited_ns_ = 0;  // since the last delivery
+  duration_recorder waits_;      // one for each delivery
+};
+
+/// What a run's counters showed last. Estimates may fall, and so may what is judged only at its end; whoever
+/// collects counters would take that for a run that began again.
+class shown_counters {
+ public:
+  /// Keeps times from falling below those shown before. Any thread.
+  void hold(run_counters& all);
+
+ private:
+  std::mutex lock_;
+  double stall_ = 0, other_stall_ = 0, room_ = 0;
+  std::vector<double> stages_;
 };
 
 /// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value

@@ -6,6 +6,8 @@
 #include <penstock/core/message.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 
+#include <cmath>
+
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void worker_counts::follow_stages(std::size_t count) {
@@ -39,13 +41,28 @@ PENSTOCK_INLINE void consumer_counts::write_to(run_counters& all) const {
   const auto read = [](const count& one) { return one.load(std::memory_order_relaxed); };
   all.samples = read(samples_);
   all.bytes = read(bytes_);
-  all.batches = read(batches_);
   all.epoch = read(epoch_);
   all.step = read(step_);
   all.warnings = read(warnings_);
   all.stall_on_slow_sample = static_cast<double>(read(slow_sample_ns_)) * 1e-9;
   all.waiting_for_copy = static_cast<double>(read(copy_ns_)) * 1e-9;
   all.block_waits = waits_.read();
+  all.batches = all.block_waits.count();
+}
+
+PENSTOCK_INLINE void shown_counters::hold(run_counters& all) {
+  // Multiples of 2^-30 s, so that differences are exact.
+  const auto raise = [](double& shown, double now) {
+    return shown = std::max(shown, std::floor(now * 0x1p30) * 0x1p-30);
+  };
+  const std::lock_guard guard(lock_);
+  stages_.resize(all.stages.size());
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    all.stages[i].busy_seconds = raise(stages_[i], all.stages[i].busy_seconds);
+  all.waiting_for_room = raise(room_, all.waiting_for_room);
+  // A wait that lasts has no reason yet; what it has shown without one stays so.
+  all.stall_seconds = raise(stall_, all.stall_seconds);
+  all.stall_on_slow_sample = stall_ - raise(other_stall_, std::max(0.0, stall_ - all.stall_on_slow_sample));
 }
 
 PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
@@ -53,14 +70,18 @@ PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker
   const auto seconds = [](const std::atomic<std::uint64_t>& ns) {
     return static_cast<double>(ns.load(std::memory_order_relaxed)) * 1e-9;
   };
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0, unended = 0;  // unended: waits for room
+  const std::uint64_t now = detail::now_ns();
   for (const worker_counts& w : workers) {
+    const std::uint64_t since = w.room_since.load(std::memory_order_relaxed);
+    if (since != 0 && since < now) unended += now - since;
     samples += w.samples.load(std::memory_order_relaxed);
     all.worker_busy_seconds += seconds(w.busy_ns);
     all.waiting_for_room += seconds(w.room_ns);
     all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
     all.waiting_for_input += seconds(w.input_ns);
   }
+  all.waiting_for_room += static_cast<double>(unended) * 1e-9;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     stage_cost sum;
     for (const worker_counts& w : workers) {
