@@ -22,6 +22,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -51,14 +53,12 @@ template <class Source, class... Stages>
   return all;
 }
 
-/// What a dashboard's server knows. All of it happens in the server's thread, but for `begin`.
+/// What a dashboard's server knows. Once it is made, all of it happens in the server's thread.
 class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
  public:
-  dashboard_state(run_monitor seen, std::vector<std::string> stages, std::string description,
-                  void (*look)(void*, const void*) noexcept)
-      : seen_(std::move(seen)),
-        history_(std::move(stages), std::move(description)),
-        viewer_{&pictures_, look} {
+  dashboard_state(run_monitor seen, const std::vector<std::string>& stages, std::string_view description,
+                  decltype(batch_viewer::look) looks)
+      : seen_(std::move(seen)), history_(stages, description), viewer_{&pictures_, looks} {
     note();
   }
   dashboard_state(const dashboard_state&) = delete;
@@ -124,13 +124,14 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
     std::string body(dashboard_page);
     constexpr std::string_view mark = "@NONCE@";
     for (std::size_t at = 0; (at = body.find(mark, at)) != body.npos;) body.replace(at, mark.size(), nonce);
-    return {.type = "text/html; charset=utf-8",
-            .body = std::move(body),
-            .headers = text({"Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; "
-                             "script-src 'nonce-",
-                             nonce, "'; style-src 'nonce-", nonce,
-                             "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-                             "Referrer-Policy: no-referrer\r\n"})};
+    return {
+        .type = "text/html; charset=utf-8",
+        .body = std::move(body),
+        .headers = text({"Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; "
+                         "script-src 'nonce-",
+                         nonce, "'; style-src 'nonce-", nonce,
+                         "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+                         "Referrer-Policy: no-referrer\r\n"})};
   }
   [[nodiscard]] static std::uint64_t number_in(const http_request& asked, std::string_view name) {
     const std::string digits = asked.parameter(name);
@@ -171,7 +172,8 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
 /// or (batch, channels, height, width) with one or three channels, or gray bytes (batch, height, width).
 ///
 /// Keeps the last ten minutes. Cost: a thread that copies the counters once a second, some microseconds; the
-/// consumer copies small pictures of one batch, every two seconds while a page is open, and nothing otherwise.
+/// consumer copies small pictures of one batch, every two seconds while a page is open, and nothing
+/// otherwise.
 /// Throws `errc::io` if the port cannot be had, `errc::argument` if the address is none.
 /// Threads: has its own; made in the thread of the run, destroyed in any. May outlive the run, and be
 /// destroyed before it.

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/record.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/run/block/batch_handle.hpp>
 
 #include <algorithm>
@@ -141,12 +141,12 @@ class batch_thumbnails {
   template <class T>
   void copy(const T* data, const extents& shape, const auto& strides, const image_axes& at,
             std::size_t count) {
-    const auto rows = static_cast<std::size_t>(shape[at.rows]);
-    const auto columns = static_cast<std::size_t>(shape[at.columns]);
+    const auto rows = to_size(shape[at.rows]);
+    const auto columns = to_size(shape[at.columns]);
     const std::size_t every = (std::max(rows, columns) + side - 1) / side;
     count_ = count;
     height_ = (rows + every - 1) / every, width_ = (columns + every - 1) / every;
-    channels_ = at.channels ? static_cast<std::size_t>(shape[*at.channels]) : 1;
+    channels_ = at.channels ? to_size(shape[*at.channels]) : 1;
     float* into = values_.data();
     const auto step = [&](std::size_t axis) { return static_cast<std::ptrdiff_t>(strides[axis]); };
     const std::ptrdiff_t to_row = step(at.rows) * static_cast<std::ptrdiff_t>(every);
@@ -175,8 +175,8 @@ class batch_thumbnails {
       const float scaled = 255 * ((values_[i] - low) / (high - low));
       bytes[i] = scaled >= 0 ? static_cast<std::uint8_t>(std::min(255.0F, scaled) + 0.5F) : std::uint8_t{0};
     }
-    return text({"{\"field\":", json_quoted(field_), ",\"epoch\":", epoch_, ",\"step\":", step_, ",\"of\":", of_,
-                 ",\"count\":", count_, ",\"height\":", height_, ",\"width\":", width_,
+    return text({"{\"field\":", json_quoted(field_), ",\"epoch\":", epoch_, ",\"step\":", step_,
+                 ",\"of\":", of_, ",\"count\":", count_, ",\"height\":", height_, ",\"width\":", width_,
                  ",\"channels\":", channels_, ",\"pixels\":\"", base64_text(bytes), "\"}"});
   }
 

@@ -56,16 +56,16 @@ class run_history {
     const verdict why = judge(now, before);
     std::string made = "{\"ended\":";
     append(made, {ended_ ? "true" : "false", ",\"plan\":[", plan_, "],\"description\":", description_,
-                  ",\"verdict\":{\"limit\":",
-                  json_quoted(to_string(why.limit)), ",\"advice\":", json_quoted(why.advice)});
+                  ",\"verdict\":{\"limit\":", json_quoted(to_string(why.limit)),
+                  ",\"advice\":", json_quoted(why.advice)});
     add_number(made, "stall", why.stall);
     add_number(made, "busy", why.busy);
     made += "},\"points\":[";
     for (const point& one : points_) {
       if (one.number <= after) continue;
-      append(made, {made.back() == '[' ? "[" : ",[", one.number, ',', number(one.seconds), ',',
-                    number(one.samples), ',', number(one.bytes), ',', number(one.stall), ',', one.ready,
-                    ']'});
+      append(made,
+             {made.back() == '[' ? "[" : ",[", one.number, ',', number(one.seconds), ',', number(one.samples),
+              ',', number(one.bytes), ',', number(one.stall), ',', one.ready, ']'});
     }
     made += "],\"stages\":[";
     for (const stage_counters& one : now.stages) {
@@ -76,16 +76,20 @@ class run_history {
     }
     made += "],\"run\":{";
     const storage_counters& s = now.storage;
-    add_all(made, {{"samples", now.samples},       {"bytes", now.bytes},         {"batches", now.batches},
-                   {"epoch", now.epoch},           {"step", now.step},           {"ready", now.ready},
-                   {"depth", now.depth},           {"workers", now.workers},     {"held", now.bytes_held},
-                   {"skipped", now.skipped},       {"replaced", now.replaced},   {"damaged", now.warnings},
-                   {"requests", s.requests},       {"read", s.bytes},            {"retries", s.retries},
-                   {"given_up", s.given_up},       {"slow_downs", s.slow_downs}, {"throttled", s.throttled},
-                   {"hedges", s.hedges},           {"hits", s.hits},             {"fetched", s.fetched},
-                   {"uncached", s.uncached},       {"evicted", s.evicted},       {"corrupt", s.corrupt},
-                   {"kept", now.kept.samples},     {"kept_bytes", now.kept.bytes},
-                   {"kept_hits", now.kept.hits},   {"kept_uncached", now.kept.uncached}});
+    add_all(made, {{"samples", now.samples},     {"bytes", now.bytes},
+                   {"batches", now.batches},     {"epoch", now.epoch},
+                   {"step", now.step},           {"ready", now.ready},
+                   {"depth", now.depth},         {"workers", now.workers},
+                   {"held", now.bytes_held},     {"skipped", now.skipped},
+                   {"replaced", now.replaced},   {"damaged", now.warnings},
+                   {"requests", s.requests},     {"read", s.bytes},
+                   {"retries", s.retries},       {"given_up", s.given_up},
+                   {"slow_downs", s.slow_downs}, {"throttled", s.throttled},
+                   {"hedges", s.hedges},         {"hits", s.hits},
+                   {"fetched", s.fetched},       {"uncached", s.uncached},
+                   {"evicted", s.evicted},       {"corrupt", s.corrupt},
+                   {"kept", now.kept.samples},   {"kept_bytes", now.kept.bytes},
+                   {"kept_hits", now.kept.hits}, {"kept_uncached", now.kept.uncached}});
     add_number(made, "seconds", now.seconds);
     add_number(made, "stalled", now.stall() * now.seconds);
     add_number(made, "on_slow_sample", now.stall_on_slow_sample);
