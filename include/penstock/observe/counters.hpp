@@ -68,7 +68,8 @@ struct run_counters {
   /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
   /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
   storage_counters storage{};
-  kept_counters kept{};  ///< by `keep_in_memory`
+  store_requests storage_requests{};  ///< those of them that have ended
+  kept_counters kept{};               ///< by `keep_in_memory`
   /// memory of batches and chunks, including free ones, of what is fetched ahead, `storage.held` and
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;

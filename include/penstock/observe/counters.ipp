@@ -17,9 +17,14 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
        {&c::seconds, &c::worker_seconds, &c::stall_seconds, &c::worker_busy_seconds, &c::stall_on_slow_sample,
         &c::waiting_for_copy, &c::waiting_for_room, &c::waiting_for_room_in_stall, &c::waiting_for_input})
     lessen(now.*one, before.*one);
-  for (std::size_t i = 0; i < duration_counts::buckets; ++i)
-    lessen(now.block_waits.counts[i], before.block_waits.counts[i]);
-  lessen(now.block_waits.sum_ns, before.block_waits.sum_ns);
+  const auto lessen_all = [&](duration_counts& from_this, const duration_counts& that) {
+    for (std::size_t i = 0; i < duration_counts::buckets; ++i) lessen(from_this.counts[i], that.counts[i]);
+    lessen(from_this.sum_ns, that.sum_ns);
+  };
+  lessen_all(now.block_waits, before.block_waits);
+  lessen_all(now.storage_requests.durations, before.storage_requests.durations);
+  for (const auto one : {&store_requests::answered, &store_requests::failed, &store_requests::cancelled})
+    lessen(now.storage_requests.*one, before.storage_requests.*one);
   for (const auto one : storage_counters::all)
     if (one != &storage_counters::held) lessen(now.storage.*one, before.storage.*one);
   lessen(now.kept.hits, before.kept.hits);

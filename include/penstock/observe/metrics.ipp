@@ -133,10 +133,30 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
          into.push_back({"replaced", of.replaced});
          into.push_back({"damaged", of.warnings});
        }},
-      {"penstock_storage_requests_total", "Requests sent to the store, by their outcome.", counter, false,
-       "outcome",
+      {"penstock_storage_requests_total", "Requests to the store that have ended, by their outcome.", counter,
+       false, "outcome",
        [](const c& of, metric_points& into) {
-         into.push_back({"ok", of.storage.requests});
+         into.push_back({"ok", of.storage_requests.answered});
+         into.push_back({"failed", of.storage_requests.failed});
+         into.push_back({"cancelled", of.storage_requests.cancelled});
+       }},
+      {"penstock_storage_request_duration_seconds",
+       "How long each of these requests took.",
+       histogram,
+       true,
+       {},
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, 0, &of.storage_requests.durations});
+       }},
+      {"penstock_storage_events_total", "What became of requests that failed or were late.", counter, false,
+       "event",
+       [](const c& of, metric_points& into) {
+         into.push_back({"retry", of.storage.retries});
+         into.push_back({"give_up", of.storage.given_up});
+         into.push_back({"slow_down", of.storage.slow_downs});
+         into.push_back({"throttle", of.storage.throttled});
+         into.push_back({"hedge", of.storage.hedges});
+         into.push_back({"hedge_won", of.storage.hedges_won});
        }},
       {"penstock_storage_read_bytes_total",
        "Bytes received from the store.",
@@ -144,15 +164,41 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
        false,
        {},
        read_storage<&s::bytes>},
-      {"penstock_cache_hits_total", "Reads, or samples, that a cache had.", counter, false, "tier",
+      {"penstock_cache_hits_total",
+       "Samples that keep_in_memory had, and blocks that a cache of the storage had.", counter, false, "tier",
        [](const c& of, metric_points& into) {
          into.push_back({"memory", of.kept.hits});
          into.push_back({"storage", of.storage.hits});
        }},
-      {"penstock_cache_misses_total", "Reads, or samples, that a cache did not have.", counter, false, "tier",
+      {"penstock_cache_misses_total",
+       "Samples that keep_in_memory did not have, and blocks or reads that a cache of the storage did not.",
+       counter, false, "tier",
        [](const c& of, metric_points& into) {
          into.push_back({"memory", of.kept.samples + of.kept.uncached});
          into.push_back({"storage", of.storage.fetched + of.storage.uncached});
+       }},
+      {"penstock_cache_events_total", "What else happened to blocks in a cache of the storage.", counter,
+       false, "event",
+       [](const c& of, metric_points& into) {
+         into.push_back({"evict", of.storage.evicted});
+         into.push_back({"damaged", of.storage.corrupt});
+         into.push_back({"refetch", of.storage.refetched});
+       }},
+      {"penstock_kept_samples",
+       "Samples that keep_in_memory has.",
+       gauge,
+       false,
+       {},
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, of.kept.samples});
+       }},
+      {"penstock_kept_bytes",
+       "Memory of the samples that keep_in_memory has.",
+       gauge,
+       false,
+       {},
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, of.kept.bytes});
        }},
   };
   return all;

@@ -14,6 +14,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/threaded_session.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
+#include <penstock/storage/reads/request_recorder.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/sidecar.hpp>
@@ -53,6 +54,7 @@ namespace detail {
 /// Reads files of a file system of Arrow, in the calling thread. Keeps some of them open.
 class arrow_session {
   using opened = std::shared_ptr<arrow::io::RandomAccessFile>;
+  using recorder = request_recorder;
   /// The version and the open file of an object, which the session keeps once it has asked for them.
   struct facts {
     std::optional<object_version> version;
@@ -94,8 +96,10 @@ class arrow_session {
           .at_offset(offset);
     if (into.empty()) return;
     requests_.fetch_add(1, std::memory_order_relaxed);
+    const auto sent = recorder::clock::now();
     const auto got =
         file->ReadAt(static_cast<std::int64_t>(offset), static_cast<std::int64_t>(into.size()), into.data());
+    recorded_.ended(sent, recorder::clock::now(), got.ok() ? &recorder::answered : &recorder::failed);
     if (!got.ok()) throw_arrow(got.status(), (*names_)[id], offset);
     if (*got != static_cast<std::int64_t>(into.size()))
       throw error(errc::io, {"the file ended after ", *got, " of ", into.size(),
@@ -108,6 +112,7 @@ class arrow_session {
   [[nodiscard]] session_report report() const noexcept {
     return {.counters = {.requests = requests_.load(std::memory_order_relaxed),
                          .bytes = bytes_.load(std::memory_order_relaxed)},
+            .requests = recorded_.read(),
             .counted = true};
   }
 
@@ -177,6 +182,7 @@ class arrow_session {
   mutable fixed_array<facts> facts_;
   mutable std::list<object_id> recent_;  // of the files that are open, the one used last first
   mutable std::atomic<std::uint64_t> requests_{0}, bytes_{0};
+  mutable recorder recorded_;
 };
 
 }  // namespace detail

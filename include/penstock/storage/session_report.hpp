@@ -42,6 +42,7 @@ struct open_read {
 /// What a session, or a reader, shows of itself: everything that is only looked at.
 struct session_report {
   storage_counters counters = {};
+  store_requests requests = {};   ///< those that have ended, if it counts them
   bool counted = false;           ///< whether it counts the reads that go to its store
   std::size_t max_in_flight = 0;  ///< the limit for reads now, what is beyond waits in it; 0: none
   /// the read that was requested first and has not ended, if it knows
@@ -51,6 +52,7 @@ struct session_report {
   /// Adds what another one, which is read beside it, says of its reads.
   session_report& operator+=(const session_report& other) {
     counters += other.counters;
+    requests += other.requests;
     counted = counted || other.counted;
     oldest = older_of(oldest, other.oldest);
     return *this;
@@ -62,6 +64,7 @@ struct session_report {
     storage_counters& silent = inside.counted ? counters : more;
     silent.requests = silent.bytes = silent.slow_downs = 0;
     counters += more;
+    if (inside.counted) requests = inside.requests;
     limit(inside.max_in_flight);
     oldest = older_of(oldest, inside.oldest);
   }

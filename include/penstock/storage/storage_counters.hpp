@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/duration_counts.hpp>
 #include <penstock/core/cpp20.hpp>
 
 #include <array>
@@ -40,6 +41,23 @@ struct storage_counters {
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;
+};
+
+/// The requests to a store that have ended; `storage_counters::requests` has those in flight, too.
+struct store_requests {
+  std::uint64_t answered = 0;   ///< with what was asked for
+  std::uint64_t failed = 0;     ///< with an error, such as an answer that asks for fewer requests, or none
+  std::uint64_t cancelled = 0;  ///< given up: at the end of a run, or as another one was faster
+  duration_counts durations{};  ///< from when each was sent to its end
+
+  store_requests& operator+=(const store_requests& other) noexcept {
+    answered += other.answered;
+    failed += other.failed;
+    cancelled += other.cancelled;
+    durations += other.durations;
+    return *this;
+  }
+  friend bool operator==(const store_requests&, const store_requests&) = default;
 };
 
 }  // namespace penstock::inline v0_1

@@ -161,7 +161,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     all.source_computes = reader_traits_of<reader_type>.calls_functions;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
-      all.storage = report_of(reader).counters;
+      const session_report seen = report_of(reader);
+      all.storage = seen.counters;
+      all.storage_requests = seen.requests;
       all.kept += kept_of(reader);
     });
     all.bytes_held += all.storage.held + all.kept.bytes;

@@ -6,6 +6,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/reads/request_recorder.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -48,7 +49,7 @@ class latency_model {
   struct pending {
     waiting_read what;
     fate drawn;
-    clock::time_point due;
+    clock::time_point begun, due;
     std::uint64_t number;  // breaks ties between reads that are due at once
   };
 
@@ -85,7 +86,8 @@ class latency_model {
   void check_faults(const read_request& request);
   [[noreturn]] void fail(const read_request& request, simulated_failure how);
   /// Performs a read that is due, unless it was stopped; returns how it failed.
-  [[nodiscard]] std::exception_ptr ended(const waiting_read& one, const fate& drawn) noexcept;
+  [[nodiscard]] std::exception_ptr ended(const waiting_read& one, const fate& drawn,
+                                         clock::time_point begun) noexcept;
   void work() noexcept;
   static bool later(const pending& a, const pending& b) noexcept {
     return a.due != b.due ? a.due > b.due : a.number > b.number;
@@ -104,6 +106,7 @@ class latency_model {
   // how often a range was read, by object and offset, if that matters
   std::map<std::pair<object_id, std::uint64_t>, std::uint32_t> reads_of_;
   std::atomic<std::uint64_t> requests_{0}, bytes_{0}, slow_downs_{0};
+  request_recorder recorded_;
   std::uint64_t cancels_ = 0, begun_ = 0;
   bool ends_ = false;
   std::thread thread_;

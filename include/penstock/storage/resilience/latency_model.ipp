@@ -34,10 +34,11 @@ PENSTOCK_INLINE object_version latency_model::version(object_id id) const {
 PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   const read_request request{id, offset, into};
   fate drawn;
+  const clock::time_point begun = clock::now();
   {
     std::unique_lock lock(mutex_);
     drawn = draw(request);
-    clock::time_point due = reserve(request, drawn.stall, clock::now());
+    clock::time_point due = reserve(request, drawn.stall, begun);
     std::uint64_t seen = cancels_;
     begin_one();
     while (clock::now() < due) {
@@ -47,7 +48,7 @@ PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mut
       due = std::min(due, reserve(request, drawn.stall, clock::now()));
     }
   }
-  if (const std::exception_ptr failed = ended({request, {}}, drawn)) std::rethrow_exception(failed);
+  if (const std::exception_ptr failed = ended({request, {}}, drawn, begun)) std::rethrow_exception(failed);
 }
 
 PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requests,
@@ -61,7 +62,7 @@ PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requ
     while (begun < requests.size()) {
       const fate drawn = draw(requests[begun]);
       queue_.push_back(
-          {{requests[begun], listener}, drawn, reserve(requests[begun], drawn.stall, now), begun_++});
+          {{requests[begun], listener}, drawn, now, reserve(requests[begun], drawn.stall, now), begun_++});
       std::push_heap(queue_.begin(), queue_.end(), later);
       begin_one();
       ++begun;
@@ -105,6 +106,7 @@ PENSTOCK_INLINE session_report latency_model::report() const noexcept {
   return {.counters = {.requests = requests_.load(std::memory_order_relaxed),
                        .bytes = bytes_.load(std::memory_order_relaxed),
                        .slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+          .requests = recorded_.read(),
           .counted = true,
           .names = names_};
 }
@@ -219,9 +221,12 @@ PENSTOCK_INLINE void latency_model::fail(const read_request& request, simulated_
   throw std::move(e).recurring(how == simulated_failure::missing);
 }
 
-PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn) noexcept {
+PENSTOCK_INLINE std::exception_ptr latency_model::ended(const waiting_read& one, const fate& drawn,
+                                                        clock::time_point begun) noexcept {
   std::exception_ptr failed =
       one.stopped ? read_cancelled(one.request, names_) : thrown_by([&] { perform(one.request, drawn); });
+  if (!one.stopped)
+    recorded_.ended(begun, clock::now(), failed ? &request_recorder::failed : &request_recorder::answered);
   account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
   return failed;
 }
@@ -238,9 +243,10 @@ PENSTOCK_INLINE void latency_model::work() noexcept {
       std::pop_heap(queue_.begin(), queue_.end(), later);
       const waiting_read one = queue_.back().what;
       const fate drawn = queue_.back().drawn;
+      const clock::time_point begun = queue_.back().begun;
       queue_.pop_back();
       lock.unlock();
-      one.tell(ended(one, drawn));
+      one.tell(ended(one, drawn, begun));
       lock.lock();
     }
   }

@@ -20,6 +20,7 @@ namespace penstock::inline v0_1::detail {
 struct read_failure {
   bool may_pass = false, timed_out = false, unreachable = false;
   std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+  bool stopped = false;                     // by a caller, and not by the store
 
   [[nodiscard]] static read_failure of(const error& failed) noexcept;
   [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;

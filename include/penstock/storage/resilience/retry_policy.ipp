@@ -16,7 +16,8 @@
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
-  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
+  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms(),
+          failed.code() == errc::stopped};
 }
 
 PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {

@@ -6,6 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/reads/request_recorder.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/session_report.hpp>
@@ -190,6 +191,7 @@ class retry_queue {
   struct link {
     item* of = nullptr;
     bool runs = false;
+    clock::time_point sent{};
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -340,6 +342,7 @@ class retry_queue {
 
   counter requests_{0}, bytes_{0}, slow_downs_{0}, retried_{0}, given_up_{0}, throttled_{0}, hedges_{0},
       hedges_won_{0};
+  request_recorder recorded_;
 };
 
 }  // namespace penstock::inline v0_1::detail

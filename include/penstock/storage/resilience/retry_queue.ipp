@@ -37,6 +37,12 @@ PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   insist({id, whole_object, {}}, [&] { found = session_->version(id); });
   return found;
 }
+inline request_recorder::outcome outcome_of(bool failed, const read_failure& why) noexcept {
+  return !failed       ? &request_recorder::answered
+         : why.stopped ? &request_recorder::cancelled
+                       : &request_recorder::failed;
+}
+
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   if (session_->in_background() && (hedges() || into.size() > part_reads::longest)) {
     urgent line{*this};
@@ -63,9 +69,12 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, void (*ask)(v
   clock::time_point first_failed{};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
-    if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
+    const bool counts = what.offset != whole_object;
+    if (counts) requests_.fetch_add(1, std::memory_order_relaxed);
+    const clock::time_point sent = clock::now();
     std::exception_ptr failed = thrown_by([&] { ask(self); });
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
+    if (counts) recorded_.ended(sent, clock::now(), outcome_of(failed != nullptr, why));
     retry_decision next;
     bool cancelled = false;
     if (failed || policy_.max_in_flight != 0) {
@@ -276,12 +285,13 @@ PENSTOCK_INLINE void retry_queue::release(item& one, buffers& unused) noexcept {
 
 PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into) noexcept {
   std::size_t count = std::exchange(looks_for_late_, false) ? take_late(into) : 0;
-  const clock::time_point now = hedges() ? clock::now() : clock::time_point{};
+  const clock::time_point now = clock::now();
   while (count < into.size() && waits_for_room() && has_room()) {
     item& one = *(urgent_.first != nullptr ? urgent_ : ready_).pop();
     if (policy_.max_in_flight != 0) ++in_flight_;
     one.round = round_;
     one.first.runs = true;
+    one.first.sent = now;
     one.second_good = false;
     read_request& request = into[count++];
     request = one.what.request;
@@ -307,6 +317,7 @@ PENSTOCK_INLINE std::size_t retry_queue::take_late(std::span<read_request> into)
     late_->spend();
     hedges_.fetch_add(1, std::memory_order_relaxed);
     one->second.runs = true;
+    one->second.sent = now;
     into[count++] = {what.object, what.offset, one->second_bytes.span(),
                      reinterpret_cast<std::uintptr_t>(&one->second)};
   }
@@ -344,6 +355,7 @@ PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) 
   read_failure why = failed ? read_failure::of(failed) : read_failure{};
   bool won = second && !failed;  // the bytes are those of the second read
   buffers unused;
+  recorded_.ended(which.sent, clock::now(), outcome_of(failed != nullptr, why));
   std::unique_lock held(lock_);
   which.runs = false;
   const link& other = second ? one.first : one.second;
@@ -510,6 +522,7 @@ PENSTOCK_INLINE session_report retry_queue::report() const {
   all.counters.throttled = of(throttled_);
   all.counters.hedges = of(hedges_);
   all.counters.hedges_won = of(hedges_won_);
+  all.requests = recorded_.read();
   all.counted = true;
   all.names = names_;
   const std::lock_guard guard(lock_);

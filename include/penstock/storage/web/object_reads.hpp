@@ -87,7 +87,10 @@ class object_reads : unmovable {
   /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
   /// for fewer requests. Of at most as many requests in flight as there may be connections.
   [[nodiscard]] session_report report() const noexcept {
-    session_report made{.counters = line_->counters(), .counted = true, .max_in_flight = max_in_flight_};
+    session_report made{.counters = line_->counters(),
+                        .requests = line_->ended_requests(),
+                        .counted = true,
+                        .max_in_flight = max_in_flight_};
     made.counters.bytes = bytes_.load(std::memory_order_relaxed);
     return made;
   }

@@ -98,6 +98,7 @@ class client : unmovable {
   [[nodiscard]] storage_counters counters() const noexcept {
     return {.requests = all_.counted.requests.load(), .slow_downs = all_.counted.slow_downs.load()};
   }
+  [[nodiscard]] store_requests ended_requests() const noexcept { return all_.counted.ended.read(); }
   /// Opened so far.
   [[nodiscard]] std::uint64_t connections() const noexcept { return all_.counted.connections.load(); }
 

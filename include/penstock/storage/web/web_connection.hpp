@@ -3,6 +3,7 @@
 
 #include <penstock/base/owned.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/reads/request_recorder.hpp>
 #include <penstock/storage/web/http_proxies.hpp>
 #include <penstock/storage/web/web_call.hpp>
 
@@ -119,6 +120,7 @@ using clock = std::chrono::steady_clock;
 /// What a client has counted.
 struct counts {
   std::atomic<std::uint64_t> requests{0}, connections{0}, slow_downs{0};
+  request_recorder ended;
 };
 
 /// Finds the addresses of hosts. However many connections wait for a name, it

@@ -132,7 +132,8 @@ class exchange : public transport<exchange> {
     send();
   }
   void send() {
-    head_until_ = clock::now() + all_.options.first_byte_time + body_time();
+    sent_at_ = clock::now();
+    head_until_ = sent_at_ + all_.options.first_byte_time + body_time();
     wait_until(head_until_, reason::first_byte_late);
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
@@ -380,13 +381,24 @@ class exchange : public transport<exchange> {
     call& what = *std::exchange(call_, nullptr);
     served_ = true;
     idle_since_ = clock::now();
+    record_end(what, failure != nullptr, how);
     wait_until(clock::time_point::max(), reason::none);
     told_.ended(told_.self, shared_from_this(), what, std::move(failure), how);
   }
 
+  void record_end(const call& what, bool failed, ending how) noexcept {
+    using recorder = request_recorder;
+    const auto sent = std::exchange(sent_at_, clock::time_point{});
+    if (sent == clock::time_point{}) return;  // there was no connection
+    all_.counted.ended.ended(sent, idle_since_,
+                             how == ending::stale || why_ == reason::stopped ? &recorder::cancelled
+                             : failed || what.reply.status >= 400            ? &recorder::failed
+                                                                             : &recorder::answered);
+  }
+
   listener told_;
   call* call_ = nullptr;
-  clock::time_point idle_since_{}, begun_{}, head_until_{};
+  clock::time_point idle_since_{}, begun_{}, head_until_{}, sent_at_{};
   clock::time_point answered_at_ = clock::time_point::max(), window_at_{};  // the header was complete
   std::uint64_t answer_bytes_ = 0, window_bytes_ = 0;
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;

@@ -142,6 +142,7 @@ class store : unmovable {
     all.slow_downs += slow_downs_.load();
     return all;
   }
+  [[nodiscard]] store_requests ended_requests() const noexcept { return client_->ended_requests(); }
   [[nodiscard]] std::uint64_t connections() const noexcept { return client_->connections(); }
 
  private:
