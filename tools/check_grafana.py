@@ -61,7 +61,7 @@ def main():
             done = subprocess.run(["promtool", "check", "rules", rules], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 faults.append(f"promtool: {done.stderr.strip()}")
-        checked = ", by promtool, too"
+        checked = ", also by promtool,"
     finish("check_grafana", [f"{PATH.name}: {fault}" for fault in faults], f"{len(asked)} expressions{checked}")
 
 

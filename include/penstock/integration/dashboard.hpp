@@ -180,7 +180,7 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
 class dashboard {
  public:
   template <class Plan>
-  explicit dashboard(run<Plan>& r, dashboard_options options = {})
+  explicit dashboard(const run<Plan>& r, dashboard_options options = {})
       : dashboard(std::make_shared<detail::dashboard_state>(r.monitor(), detail::stage_texts(r.plan()),
                                                             describe(r.plan()), looks_at<run<Plan>>()),
                   std::move(options)) {}

@@ -268,10 +268,10 @@ function show(d) {
   histogram('waits', d.waits, 'Waits');
   $('storage').hidden = r.requests + r.read == 0;
   facts('store', [['requests', count(r.requests)], ['read', bytes(r.read)], ['tried again', count(r.retries)],
-    ['given up', count(r.given_up), r.given_up], ['asked to slow down', count(r.slow_downs), r.slow_downs],
+    ['failed', count(r.failed), r.failed], ['asked to slow down', count(r.slow_downs), r.slow_downs],
     ['throttled', count(r.throttled)], ['hedged', count(r.hedges)]]);
-  $('latency').parentElement.hidden = !d.latency;
-  if (d.latency) histogram('latency', d.latency, 'Requests');
+  $('latency').parentElement.hidden = !d.latency.length;
+  histogram('latency', d.latency, 'Requests');
   const looked = r.hits + r.fetched + r.uncached, held = r.kept_hits + r.kept + r.kept_uncached;
   $('cache').hidden = looked + held == 0;
   const cached = [['hits', percent(r.hits / looked)], ['fetched', count(r.fetched)],

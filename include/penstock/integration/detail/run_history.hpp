@@ -76,20 +76,35 @@ class run_history {
     }
     made += "],\"run\":{";
     const storage_counters& s = now.storage;
-    add_all(made, {{"samples", now.samples},     {"bytes", now.bytes},
-                   {"batches", now.batches},     {"epoch", now.epoch},
-                   {"step", now.step},           {"ready", now.ready},
-                   {"depth", now.depth},         {"workers", now.workers},
-                   {"held", now.bytes_held},     {"skipped", now.skipped},
-                   {"replaced", now.replaced},   {"damaged", now.warnings},
-                   {"requests", s.requests},     {"read", s.bytes},
-                   {"retries", s.retries},       {"given_up", s.given_up},
-                   {"slow_downs", s.slow_downs}, {"throttled", s.throttled},
-                   {"hedges", s.hedges},         {"hits", s.hits},
-                   {"fetched", s.fetched},       {"uncached", s.uncached},
-                   {"evicted", s.evicted},       {"corrupt", s.corrupt},
-                   {"kept", now.kept.samples},   {"kept_bytes", now.kept.bytes},
-                   {"kept_hits", now.kept.hits}, {"kept_uncached", now.kept.uncached}});
+    add_all(made, {{"samples", now.samples},
+                   {"bytes", now.bytes},
+                   {"batches", now.batches},
+                   {"epoch", now.epoch},
+                   {"step", now.step},
+                   {"ready", now.ready},
+                   {"depth", now.depth},
+                   {"workers", now.workers},
+                   {"held", now.bytes_held},
+                   {"skipped", now.skipped},
+                   {"replaced", now.replaced},
+                   {"damaged", now.warnings},
+                   {"requests", s.requests},
+                   {"read", s.bytes},
+                   {"retries", s.retries},
+                   {"given_up", s.given_up},
+                   {"failed", now.storage_requests.failed},
+                   {"slow_downs", s.slow_downs},
+                   {"throttled", s.throttled},
+                   {"hedges", s.hedges},
+                   {"hits", s.hits},
+                   {"fetched", s.fetched},
+                   {"uncached", s.uncached},
+                   {"evicted", s.evicted},
+                   {"corrupt", s.corrupt},
+                   {"kept", now.kept.samples},
+                   {"kept_bytes", now.kept.bytes},
+                   {"kept_hits", now.kept.hits},
+                   {"kept_uncached", now.kept.uncached}});
     add_number(made, "seconds", now.seconds);
     add_number(made, "stalled", now.stall() * now.seconds);
     add_number(made, "on_slow_sample", now.stall_on_slow_sample);
@@ -100,6 +115,7 @@ class run_history {
     add_number(made, "no_input", now.waiting_for_input);
     made += '}';
     add_durations(made, "waits", now.block_waits);
+    add_durations(made, "latency", now.storage_requests.durations);
     append(made, {",\"sheet\":", sheet, ",\"sheet_number\":", sheet_number, '}'});
     return made;
   }
