@@ -87,7 +87,8 @@ for (const { title, type, unit, stacking, at, times, series } of panels) {
       'vector-effect': 'non-scaling-stroke' });
     if (stacking != 'none') svg.prepend(...[...svg.children].slice(-2));  // the lower ones in front
   });
-  const legend = add(box, 'p', 'to ' + words(stacking == 'percent' ? 1 : top, stacking == 'percent' ? 'percentunit' : unit) + ': ');
+  const legend = add(box, 'p', high.flat().some(v => v > 0) ?
+    'to ' + words(stacking == 'percent' ? 1 : top, stacking == 'percent' ? 'percentunit' : unit) + ': ' : 'none: ');
   series.forEach((s, k) => {
     add(legend, 'b', ' \u25a0 ').style.color = colours[k % 8];
     legend.append(s.name);

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -128,6 +129,17 @@ TEST_CASE("integration/dashboard: the page is told what the run did, also after 
   const ps::dashboard other(rows);
   for ([[maybe_unused]] auto&& row : rows) page.reset();
   CHECK(data_of(other)["sheet"].is == json::kind::null);
+}
+
+TEST_CASE("integration/dashboard: a loop that shows itself") {
+  auto run = (ps::generated(8, [](std::uint64_t i) { return i; }) | ps::batch(4)).open();
+  std::size_t samples = 0;
+  const auto step = [&](const auto& batch) { samples += batch.size(); };
+  const ps::dashboard page(run);
+  std::cerr << "see " << page.url() << '\n';
+  for (auto epoch : run.epochs(90))
+    for (auto&& batch : epoch) step(batch);
+  CHECK(samples == 90 * 8);
 }
 
 TEST_CASE("integration/dashboard: a history keeps ten minutes, and names that must be escaped") {

@@ -113,8 +113,11 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
     pictures_.begin();
     seen_.shared_with_run().show_next(viewer_);
   }
+  /// The last page was closed: the next one does not begin with old pictures.
   void look_away() {
     seen_.shared_with_run().show_none();
+    pictures_.drop();
+    sheet_ = "null";
     looked_.reset();
     asked_for_.reset();
   }
@@ -156,8 +159,8 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
 /// each stage costs, batches that are ready, storage, cache, bad samples, the verdict, and if batches have
 /// images, small pictures of the last one.
 ///
-///     const dashboard page(run, {.port = 8080});
-///     std::cerr << page.url() << '\n';              // http://127.0.0.1:8080/
+///     const dashboard page(run);
+///     std::cerr << "see " << page.url() << '\n';  // http://127.0.0.1:41827/
 ///     for (auto epoch : run.epochs(90))
 ///       for (auto&& batch : epoch) step(batch);
 ///

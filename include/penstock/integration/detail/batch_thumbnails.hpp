@@ -88,6 +88,9 @@ class batch_thumbnails {
     return made;
   }
 
+  /// Forgets what nobody took. The consumer must not call `look` meanwhile.
+  void drop() noexcept { state_.store(idle, std::memory_order_relaxed); }
+
   /// Consumer: shows a batch, if it has images.
   template <any_batch Batch>
   void look(const Batch& batch) noexcept {

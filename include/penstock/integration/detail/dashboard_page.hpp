@@ -239,12 +239,13 @@ function show(d) {
   points = points.concat(d.points).slice(-kept);
   m.max = Math.max(0, points.length - 1);
   m.value = follow ? m.max : Math.max(0, chosen);
-  const r = d.run, v = d.verdict, last = points[points.length - 1] || [0, 0, 0, 0, 0, 0];
+  const r = d.run, v = d.verdict, lately = points.slice(-10);
+  const mean = i => lately.reduce((a, p) => a + p[i], 0) / Math.max(1, lately.length);
   $('state').textContent =
     d.ended ? 'the run has ended; these are its last values' : 'running for ' + clock(r.seconds);
   if ($('verdict').textContent != v.limit + v.advice)  // so that it is read out only when it changes
     $('verdict').replaceChildren(make('strong', v.limit), v.advice);
-  facts('now', [['samples/s', count(last[2])], ['bytes/s', bytes(last[3])], ['stall', percent(v.stall)],
+  facts('now', [['samples/s', count(mean(2))], ['bytes/s', bytes(mean(3))], ['stall', percent(v.stall)],
     ['workers busy', percent(v.busy)], ['batches ready', r.ready + ' of ' + r.depth], ['workers', r.workers],
     ['epoch, step', r.epoch + ', ' + count(r.step)], ['samples', count(r.samples)],
     ['delivered', bytes(r.bytes)], ['memory', bytes(r.held)]]);
