@@ -38,6 +38,7 @@ PROGRAMS = (
     ("bench_footprint", ("12a", "12b", "12c")),
     ("compile_time", tuple(f"13{letter}" for letter in "abcdefghij")),
     ("bench_stall", ("14a", "14b", "14c", "14d", "14e", "14f")),
+    ("bench_autotune", tuple(f"66{letter}" for letter in "abcdefghijklmnop")),
     ("bench_resume", ("16a", "16b", "16c", "16d", "16e", "16f", "16g", "16h")),
     ("bench_map_batch", ("19a", "19b")),
     ("bench_fetch", ("20a", "20b", "20c", "20d")),
@@ -85,6 +86,7 @@ OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstoc
             "bench_s3": ("objects read whole", "built without penstock::s3"),
             "bench_tensors_libtorch": ("batches as tensors of libtorch", "built without penstock::libtorch"),
             "bench_memory_samples_places": ("where samples are kept", "built without penstock::jpeg"),
+            "bench_autotune": ("runs that tune themselves", "built without penstock::jpeg"),
             "bench_images": ("photos to batches", "built without penstock::jpeg"),
             "bench_images_unequal": ("a large photo among thumbnails", "built without penstock::jpeg"),
             "bench_images_neighbours": ("launches beside workers", "built without penstock::jpeg")}

@@ -25,6 +25,7 @@
 #include <penstock/run/engine/read_ahead/read_planner.hpp>
 #include <penstock/run/engine/read_ahead/request_queue.hpp>
 #include <penstock/run/engine/sizes.hpp>
+#include <penstock/run/engine/tuning/autotuner.hpp>
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/machine.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/stage/allow_empty.hpp>
+#include <penstock/stage/autotune.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>

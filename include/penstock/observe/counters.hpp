@@ -27,6 +27,16 @@ struct bad_sample_counts {
   std::uint64_t budget = 0;                 ///< the maximum number per epoch
 };
 
+/// What `autotune` has done in a run.
+struct autotune_counters {
+  bool tunes = false;  ///< whether the plan has `autotune`, and threads to tune
+  bool quiet = false;  ///< no trial is going on
+  std::uint64_t trials = 0;
+  std::uint64_t kept = 0;  ///< trials whose limits were faster, and became the run's
+  /// the best limits found, as stages to copy: those alone that differ from the defaults
+  std::string stages;
+};
+
 /// The counters of a run: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
@@ -73,6 +83,7 @@ struct run_counters {
   storage_counters storage{};
   store_requests storage_requests{};  ///< those of them that have ended
   kept_counters kept{};               ///< by `keep_in_memory`
+  autotune_counters autotune{};
   /// memory of batches and chunks, including free ones, of what is fetched ahead, `storage.held` and
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;

@@ -234,6 +234,11 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     text += "\n";
   }
   for (const kept_choice& one : c.kept.choices) text += why_kept(one) + "\n";
+  if (c.autotune.tunes)
+    detail::append(text,
+                   {"autotune", c.autotune.quiet ? ": " : ", still trying: ", c.autotune.trials, " trials, ",
+                    c.autotune.kept, " kept: ",
+                    c.autotune.stages.empty() ? "the defaults" : std::string_view(c.autotune.stages), "\n"});
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {

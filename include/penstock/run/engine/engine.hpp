@@ -46,6 +46,7 @@ struct engine_basis {
     begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
                      make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
+    begin_with_.batched = parts::batched;
     begin_with_.sizes_are_fixed = !parts::facts.uneven && !parts::packs_online &&
                                   all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;

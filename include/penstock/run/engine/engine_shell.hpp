@@ -9,6 +9,7 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
+#include <penstock/run/engine/tuning/autotuner.hpp>
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
@@ -104,6 +105,8 @@ struct engine_setup {
             feed_facts positions);
   /// Part of `size`: how many samples to request ahead.
   void settle_ahead();
+  /// Part of `size`, for a run that tunes itself: makes the sizes so far its start, and the caps its limits.
+  void widen(const run_options& given, unsigned processors);
 
   run_options options;  ///< `workers` and `ahead` are set
   size_facts facts;     ///< complete; blocks are batches if they are `direct`, otherwise chunks
@@ -119,6 +122,9 @@ struct engine_setup {
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
   std::vector<any_observer> observers;
+  bool batched = false;  ///< the plan has batches
+  bool tunes = false;    ///< the run tunes itself
+  tuner_setup tuning;    ///< what it begins with, if so
 };
 
 /// Workers, ring, pool and feeds of one run: everything in an engine except the code of its plan, which it
@@ -234,6 +240,9 @@ class engine_shell {
   [[nodiscard]] bool wait_for(std::uint64_t s);
   [[nodiscard]] bool waited_for_one(std::uint64_t s) const noexcept;
   void note_counters();
+  void settle_requests();
+  void tune();
+  void apply(const tuned_limits& wanted);
   void send_ahead();
   void start_copy(block& b);
   static void explain(const void* self, std::string& line);
