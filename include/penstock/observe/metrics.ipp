@@ -204,8 +204,7 @@ inline std::string labels_text(const metric_labels& labels) {
   return line;
 }
 
-/// Nanoseconds as seconds; two numbers are never in another order than their texts' values.
-inline void append_seconds(std::string& line, std::uint64_t ns) {
+PENSTOCK_INLINE void append_seconds(std::string& line, std::uint64_t ns) {
   append(line, {ns / 1'000'000'000});
   if (ns % 1'000'000'000 == 0) return;
   char digits[10] = {'.'};
