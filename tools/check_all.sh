@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 export PYTHONDONTWRITEBYTECODE=1
 status=0
 for check in check_headers check_rooms check_umbrellas check_tests check_length check_reference header_examples check_style \
-  check_components check_version check_page_headers check_readme; do
+  check_components check_version check_page_headers check_readme check_grafana; do
   python3 "$check.py" || status=1
 done
 python3 draw_house.py --check || status=1

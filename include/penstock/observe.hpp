@@ -3,6 +3,7 @@
 
 #include <penstock/observe/concepts.hpp>
 #include <penstock/observe/counters.hpp>
+#include <penstock/observe/interference.hpp>
 #include <penstock/observe/metrics.hpp>
 #include <penstock/observe/metrics_file.hpp>
 #include <penstock/observe/progress.hpp>

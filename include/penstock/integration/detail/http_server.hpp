@@ -35,6 +35,7 @@ struct http_answer {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
   std::string body = {};
+  std::string headers = {};  ///< further ones, each with its "\r\n"
 };
 
 struct http_server_options {
@@ -180,7 +181,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
     answer_.clear();
     append(answer_, {"HTTP/1.1 ", one.status, " ", one.status < 300 ? "OK" : "Refused",
                      "\r\nContent-Type: ", one.type, "\r\nContent-Length: ", one.body.size(),
-                     "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n",
+                     "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n", one.headers,
                      one.status == 405   ? "Allow: GET, HEAD\r\n"
                      : one.status == 401 ? "WWW-Authenticate: Bearer\r\n"
                                          : "",
