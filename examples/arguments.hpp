@@ -67,17 +67,20 @@ class arguments {
       wrong("--" + name + " is at most " + std::to_string(maximum) + ", and not " + digits);
     return value;
   }
-  /// A number from 0 to 1.
-  [[nodiscard]] double share(const std::string& name, double otherwise) {
+  /// A number from 0 to `maximum`.
+  [[nodiscard]] double real(const std::string& name, double otherwise, double maximum = 1e15) {
     const auto found = given_.extract(name);
     if (found.empty()) return otherwise;
     const std::string& digits = found.mapped().back();
     char* end = nullptr;
     const double value = std::strtod(digits.c_str(), &end);
-    if (digits.empty() || *end != '\0' || !(value >= 0 && value <= 1))
-      wrong("--" + name + " needs a number from 0 to 1, and '" + digits + "' is none");
+    if (digits.empty() || *end != '\0' || !(value >= 0 && value <= maximum))
+      wrong("--" + name + " needs a number from 0 to " + (maximum == 1 ? "1" : "10^15") + ", and '" + digits +
+            "' is none");
     return value;
   }
+  /// A number from 0 to 1.
+  [[nodiscard]] double share(const std::string& name, double otherwise) { return real(name, otherwise, 1); }
   /// Call this after you have asked for the last option.
   void done() const {
     if (!given_.empty()) wrong("there is no option --" + given_.begin()->first);

@@ -4,8 +4,8 @@
 
 check_mlperf_storage.py <mlperf_storage>
 
-What the machine can feed is not checked: that is time. The formula is also checked on a case by hand when the
-program is compiled.
+What the machine can feed is not checked: that is time. The formula is also checked on steps and loaders that are known,
+and on a case by hand when the program is compiled.
 """
 
 import math
@@ -60,7 +60,55 @@ def computed_again(log, accelerators, batch):
             statistics.pstdev(rate))
 
 
+def known_steps(compute, loads, count):
+    """Lines as --log writes them, of steps of `compute` seconds with loaders that make a batch in `loads[rank]`
+    seconds and never wait themselves; a barrier after each step."""
+    began, times = 0, [[] for _ in loads]
+    for step in range(count):
+        computed = [max(began, (step + 1) * load) + compute for load in loads]
+        for rank, at in enumerate(computed):
+            times[rank].append(f"{compute}:{at - began}")
+        began = max(computed)
+    return "".join(f"{len(loads)} 0 {rank} {began} {' '.join(steps)}\n" for rank, steps in enumerate(times))
+
+
 with tempfile.TemporaryDirectory() as place:
+    # A loader that needs 50 ms for what an accelerator computes in 47.55 keeps it busy for 95.1 % of the time; where one
+    # of two needs 55 and the other 40, both wait for the first, and the second one's first wait is shorter.
+    known = pathlib.Path(place) / "known.log"
+    step, count = 0.04755, 500
+    for loads, expected in (([0.02], 100), ([0.05], 95.1), ([step / 0.8501], 85.01), ([step / 0.8499], 84.99),
+                            ([0.055, 0.04], 50 * step / 0.055 + 50 * (count - 1) * step / (count * 0.055 - 0.04))):
+        known.write_text(known_steps(step, loads, count))
+        (accelerators, au, _, rate, _, _, expectation), = METRICS.findall(
+            run("--workload", "retinanet", "--judge", known))
+        check(int(accelerators) == len(loads) and math.isclose(float(au), expected, abs_tol=2e-4),
+              f"loaders of {loads} s: AU is {expected:.2f} %")
+        check(expectation == ("success" if expected >= 85 else "fail"), "85 % are asked for")
+        again = computed_again(known, len(loads), 24)
+        check(math.isclose(float(rate), again[4], rel_tol=1e-6), "samples per second")
+    known.write_text("1 0 0 9 1:1 1:1 x\n")
+    check("does not write" in run("--workload", "retinanet", "--judge", known, expect=1), "damaged notes are refused")
+    known.write_text(known_steps(step, [0.05, 0.05], 3).splitlines()[1] + "\n")
+    check("lacks the lines" in run("--workload", "retinanet", "--judge", known, expect=1), "and incomplete ones")
+
+    # Objects, of which 64 are in flight, answer after 5 ms: 96 of them take 10 ms or more, and each is asked for once.
+    log = pathlib.Path(place) / "objects.log"
+    for name, accelerator, files, scale, steps in (("retinanet", "b200", 96, 0.02, 4), ("unet3d", "b200", 21, 0.0001, 3)):
+        log.unlink(missing_ok=True)
+        out = run("--data", place, "--workload", name, "--files", files, "--scale", scale, "--epochs", 2,
+                  "--num-accelerators", 1, "--object-latency-us", 5000, "--drop-cache", 0, "--accelerator-type", accelerator,
+                  "--log", log)
+        epochs, counts, au, *_ = computed_again(log, 1, files // steps)
+        check((epochs, counts) == (2, {steps}) and math.isclose(float(METRICS.findall(out)[0][1]), au, abs_tol=2e-2),
+              f"{name} from objects")
+        requests = int(re.search(r"^objects: (\d+) requests in all epochs", out, re.M).group(1))
+        check(2 * files <= requests <= 3 * files, "one request for each object and epoch, and one for its header")
+        check(all(float(line.split()[3]) >= 0.005 * math.ceil(files / 64) for line in log.read_text().splitlines()),
+              "which take their time")
+    check("objects are read by" in run("--data", place, "--workload", "cosmoflow", "--files", 9, "--object-latency-us", 9,
+                                       expect=1), "other workloads have no objects")
+
     folder = pathlib.Path(place)
     for name, files, samples, batch, scale, nominal, threshold in (("unet3d", 63, 63, 7, 0.0001, 146600628, 90),
                                                                    ("resnet50", 4, 5004, 400, 0.01, 114660.07, 90),
@@ -94,7 +142,7 @@ with tempfile.TemporaryDirectory() as place:
     out = run(*tiny, "--num-accelerators", 2, "--epochs", 1, "--accelerator-type", "h100", "--drop-cache", 0)
     check([m[0] for m in METRICS.findall(out)] == ["2"], "one number of accelerators, where it is given")
     check("give more --files" in run(*tiny, "--num-accelerators", 9, expect=1), "too few steps are refused")
-    check("a100 or h100" in run(*tiny, "--accelerator-type", "x", expect=1), "an unknown accelerator is refused")
+    check("a100 or h100, and not 'x'" in run(*tiny, "--accelerator-type", "x", expect=1), "an unknown accelerator is refused")
     check("no workload 'x'" in run("--data", folder, "--workload", "x", expect=1), "an unknown workload is refused")
     shard = next(folder.glob("cosmoflow-*")) / "5.tar"
     whole = shard.read_bytes()

@@ -133,15 +133,17 @@ inline void write_data_file(const std::filesystem::path& path, const scaled_work
 }
 
 /// Makes the data set in a folder of its own below `where`, or finds it there. A folder that has its name is
-/// complete.
-inline data_set make_data(const std::filesystem::path& where, const scaled_workload& w, std::uint64_t files) {
+/// complete. `objects`: as it is read from an object store.
+inline data_set make_data(const std::filesystem::path& where, const scaled_workload& w, std::uint64_t files,
+                          bool objects) {
   namespace fs = std::filesystem;
+  const bool npy = w.of.name == "unet3d" && !objects;
   data_set made;
   char name[100];
-  std::snprintf(name, sizeof name, "%s-%llu-files-scale-%.9g", std::string(w.of.name).c_str(),
-                static_cast<unsigned long long>(files), w.scale);
+  std::snprintf(name, sizeof name, "%s-%llu-%s-scale-%.9g", std::string(w.of.name).c_str(),
+                static_cast<unsigned long long>(files), objects ? "objects" : "files", w.scale);
   made.folder = where / name;
-  const char* const suffix = w.of.name == "unet3d" ? ".npy" : ".tar";
+  const char* const suffix = npy ? ".npy" : ".tar";
   if (!fs::exists(made.folder)) {
     const fs::path partial = where / (std::string(name) + ".partial");
     fs::remove_all(partial);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The method of MLPerf Storage v2.0 over this library's readers and writers: how many simulated accelerators
-// can this machine feed with the records of UNet3D, ResNet-50 or CosmoFlow?
+// The method of MLPerf Storage v3.0 and v2.0 over this library's readers and writers: how many simulated
+// accelerators can this machine feed with the records of UNet3D, RetinaNet, ResNet-50 or CosmoFlow?
 //
 //     mlperf_storage --data /scratch/mlperf --workload unet3d --files 200
+//     mlperf_storage --data /scratch/mlperf --workload retinanet --files 20000 --object-latency-us 20000
 //     mlperf_storage --data /scratch/mlperf --workload cosmoflow --accelerator-type h100 --files 2000
 //     mlperf_storage --data /scratch/mlperf --workload checkpoint --checkpoint-mib 4096
 //
@@ -12,8 +13,10 @@
 //
 // An accelerator waits for a batch, sleeps as long as computing would take, and waits for the others. Its
 // utilisation (AU) is the share of time that it computes. The largest number of accelerators whose AU is at
-// least 90 % (70 % for CosmoFlow) is searched. Beside it stands the number that a bare loop of pread could
-// feed. `--scale` makes records and computing times shorter by one factor.
+// least 90 % (85 % for RetinaNet, 70 % for CosmoFlow) is searched. Beside it stands the number that a bare
+// loop of pread could feed. `--scale` makes records and computing times shorter by one factor. With
+// --object-latency-us, each sample is an object of a simulated store, which answers after that time. `--judge
+// LOG` judges the steps that --log noted, and runs nothing.
 
 #include "arguments.hpp"
 #include "mlperf_checkpoint.hpp"
@@ -32,6 +35,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +43,10 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -82,6 +88,30 @@ void append(const std::string& path, const std::vector<std::vector<epoch_times>>
   if (!out) throw std::runtime_error("cannot write " + path);
 }
 
+/// What `append` wrote, by the number of accelerators; times that were noted later come later.
+std::vector<std::vector<std::vector<epoch_times>>> noted(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::vector<std::vector<epoch_times>>> runs;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::size_t accelerators = 0, epoch = 0, rank = 0;
+    epoch_times one;
+    char colon = 0;
+    words >> accelerators >> epoch >> rank >> one.elapsed;
+    for (step_times step; words >> step.compute >> colon >> step.processed;) one.steps.push_back(step);
+    if (!words.eof() || one.steps.size() < least_steps || rank >= accelerators)
+      throw std::runtime_error(path + " has a line that --log does not write: '" + line.substr(0, 60) + "'");
+    if (epoch == 0 && rank == 0) runs.emplace_back();
+    if (runs.empty() || epoch != runs.back().size() - (rank == 0 ? 0 : 1) ||
+        (rank != 0 && runs.back().back().size() != rank))
+      throw std::runtime_error(path + " lacks the lines before '" + line.substr(0, 60) + "'");
+    if (rank == 0) runs.back().emplace_back();
+    runs.back().back().push_back(std::move(one));
+  }
+  if (runs.empty()) throw std::runtime_error("cannot read steps in " + path);
+  return runs;
+}
+
 /// The largest number from 1 to `maximum` for which `feeds` holds, or 0: doubles, then halves what is left.
 template <class F>
 std::uint64_t largest(std::uint64_t maximum, F feeds) {
@@ -94,8 +124,12 @@ std::uint64_t largest(std::uint64_t maximum, F feeds) {
 
 /// Calls f with the plan of a workload's samples.
 template <class F>
-void with_samples(const data_set& data, const scaled_workload& w, F f) {
+void with_samples(const data_set& data, const scaled_workload& w, std::chrono::microseconds latency, F f) {
   const resize_record resize(w.resized_side());
+  if (latency.count() != 0) {
+    f(object_samples(data, resize, latency));
+    return;
+  }
   if (w.of.name == "unet3d") {
     f(ps::directory(data.folder.string()) | ps::decode<ps::field<"bytes", ps::npy<std::uint8_t>>> |
       ps::map<"bytes">(resize) | ps::shuffle(ps::seed(123)));
@@ -110,33 +144,42 @@ void with_samples(const data_set& data, const scaled_workload& w, F f) {
     f(records);
 }
 
-void training(arguments& given, const std::filesystem::path& where, const std::string& name) {
-  const std::string device = given.text("accelerator-type", "a100");
-  const scaled_workload w{workload_called(name), given.share("scale", 1), device == "h100"};
+void training(arguments& given, const std::string& name) {
+  const workload& of = workload_called(name);
+  const std::string device = given.text("accelerator-type", std::string(of.accelerators[0].name));
+  const scaled_workload w{of, accelerator_called(of, device), given.share("scale", 1)};
+  if (const std::string steps = given.text("judge", ""); !steps.empty()) {
+    given.done();
+    for (const auto& times : noted(steps)) print(judge(times, w.on.batch), w);
+    return;
+  }
+  const std::filesystem::path where = given.text("data");
+  const std::chrono::microseconds latency(given.number("object-latency-us", 0, 10'000'000));
+  const bool objects = latency.count() != 0;
   const std::uint64_t files = given.number("files", 0), only = given.number("num-accelerators", 0, 4096);
   const std::uint64_t max_wanted = given.number("max-accelerators", 64, 4096);
   const std::string log = given.text("log", "");
   const training_options how{
       .epochs = given.number("epochs", 5, 1000),
-      .batch = w.of.batch,
+      .batch = w.on.batch,
       .compute_seconds = w.compute_seconds(),
       .read_threads = static_cast<unsigned>(given.number("read-threads", w.of.read_threads, 64)),
       .prefetch = given.number("prefetch", 2, 64),
       .cold = given.number("drop-cache", 1, 1) == 1};
   given.done();
-  if (device != "a100" && device != "h100")
-    throw std::runtime_error("--accelerator-type is a100 or h100, and not '" + device + "'");
+  if (objects && name != "unet3d" && name != "retinanet")
+    throw std::runtime_error("objects are read by unet3d and retinanet, and not by " + name);
   if (w.scale == 0 || how.epochs == 0) throw std::runtime_error("--scale and --epochs are more than 0");
   if (files == 0) throw std::runtime_error("--files is missing: how many files the data set has");
   if (max_wanted == 0) throw std::runtime_error("--max-accelerators is at least 1");
-  const std::uint64_t max_with_steps = files * w.of.samples_per_file / w.of.batch / least_steps;
+  const std::uint64_t max_with_steps = files * w.of.samples_per_file / w.on.batch / least_steps;
   if (max_with_steps < std::max<std::uint64_t>(only, 1))
     throw std::runtime_error("an epoch has fewer than 3 steps; give more --files");
 
-  const data_set data = make_data(where, w, files);
+  const data_set data = make_data(where, w, files, objects);
   const double bytes_per_sample = static_cast<double>(data.bytes) / static_cast<double>(data.samples);
   std::printf(
-      "NOT an MLPerf result. The method of MLPerf Storage v2.0, workload %s, accelerator %s, scale %g.\n"
+      "NOT an MLPerf result. The method of MLPerf Storage, workload %s, accelerator %s, scale %g.\n"
       "container differs from MLPerf's (%s); results are not MLPerf results\n"
       "%llu files, %llu samples, %.1f MB (MiB); %.3g s of computing for each batch of %llu\n",
       name.c_str(), device.c_str(), w.scale, std::string(w.of.container).c_str(),
@@ -153,10 +196,16 @@ void training(arguments& given, const std::filesystem::path& where, const std::s
       bare.bytes_per_second / mib, bare.threads, limit, w.of.threshold);
   std::fflush(stdout);
 
-  with_samples(data, w, [&](const auto& samples) {
+  with_samples(data, w, latency, [&](const auto& samples) {
     const auto feeds = [&](std::uint64_t accelerators) {
       const auto times = train(samples, data, accelerators, how);
       if (!log.empty()) append(log, times);
+      std::uint64_t requests = 0;
+      for (const epoch_times& one : times.back()) requests += one.requests;
+      if (objects)
+        std::printf("objects: %llu requests in all epochs, each after %llu us\n",
+                    static_cast<unsigned long long>(requests),
+                    static_cast<unsigned long long>(latency.count()));
       const training_result r = judge(times, how.batch);
       print(r, w);
       return r.utilisation.mean >= w.of.threshold;
@@ -222,18 +271,19 @@ void checkpoint(arguments& given, const std::filesystem::path& where) {
 int main(int argc, char** argv) {
   try {
     constexpr const char* usage =
-        "mlperf_storage --data DIR --workload unet3d|resnet50|cosmoflow --files N [--scale 1] "
-        "[--accelerator-type a100|h100] [--num-accelerators N | --max-accelerators 64] [--epochs 5] "
+        "mlperf_storage --data DIR --workload unet3d|retinanet|resnet50|cosmoflow --files N [--scale 1] "
+        "[--accelerator-type a100|h100|b200|mi355] [--object-latency-us 0] [--num-accelerators N | "
+        "--max-accelerators 64] [--epochs 5] "
         "[--read-threads "
         "N] "
         "[--prefetch 2] [--drop-cache 1] [--log FILE]\n"
+        "       mlperf_storage --workload W [--accelerator-type A] [--scale 1] --judge FILE\n"
         "       mlperf_storage --data DIR --workload checkpoint [--checkpoint-mib 1024] [--processes 8] "
         "[--checkpoints 10]";
     if (asked_for_help(argc, argv, usage)) return 0;
     arguments given(argc, argv, usage);
-    const std::filesystem::path where = given.text("data");
     const std::string name = given.text("workload");
-    name == "checkpoint" ? checkpoint(given, where) : training(given, where, name);
+    name == "checkpoint" ? checkpoint(given, given.text("data")) : training(given, name);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "mlperf_storage: %s\n", e.what());

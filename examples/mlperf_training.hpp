@@ -7,10 +7,16 @@
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/map.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/simulated_storage.hpp>
 
 #include <atomic>
 #include <barrier>
@@ -58,6 +64,17 @@ class resize_record {
   std::shared_ptr<const std::vector<std::uint8_t>> values_;
 };
 
+/// The samples of a data set, in a shuffled order, each in an object of a store that answers after `latency`.
+/// 64 reads may be in flight, as in DLIO.
+inline auto object_samples(const data_set& data, const resize_record& resize,
+                           std::chrono::microseconds latency) {
+  namespace ps = penstock;
+  return ps::webdataset(ps::simulated_storage(ps::file(data.files, {.access = ps::file_access::read}),
+                                              {.latency = latency, .max_in_flight = 64})) |
+         ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>> | ps::map<"npy">(resize) |
+         ps::shuffle(ps::seed(123));
+}
+
 struct training_options {
   std::uint64_t epochs, batch;
   double compute_seconds;
@@ -70,6 +87,7 @@ struct training_options {
 struct epoch_times {
   std::vector<step_times> steps;
   double elapsed = 0;
+  std::uint64_t requests = 0;  ///< to the storage, since the run was opened
 };
 
 /// Returns the times by epoch and accelerator. The plan has neither shards nor batches yet.
@@ -108,6 +126,7 @@ std::vector<std::vector<epoch_times>> train(const Samples& samples, const data_s
       }
       everyone.arrive_and_wait();
       mine.elapsed = std::chrono::duration<double>(clock::now() - start).count();
+      mine.requests = run.counters().storage.requests;
     }
   };
   {

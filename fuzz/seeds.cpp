@@ -326,6 +326,14 @@ void texts(folder& out) {
         "s3://Bucket_1/key?versionId=3", "http://user:secret@host/", "http://h:/p#f"})
     for (const char* location : {"", "/other?q", "../up/./x", "//host/p", "?only", "https://h:444/x#f"})
       out.add("url", static_cast<char>(text.size()) + text + location);
+  for (const std::string head :
+       {"GET /metrics?token=a%2Bb&x HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer s\r\n",
+        "HEAD http://h/ HTTP/1.0\r\nConnection: close\r\nContent-Length: 0\r\n",
+        "POST / HTTP/1.1\r\nA: b\r\n", "GET / HTTP/2.0\r\n",
+        "GET * HTTP/1.1\r\n folded\r\nTransfer-Encoding: x"})
+    for (const char* const page :
+         {"", "# HELP a b\n# TYPE a gauge\na 1\n", "# HELP a\n# TYPE\na{b=\"c\"} 1\n#\n"})
+      out.add("http_request", std::string{static_cast<char>(head.size()), '\0'} + head + page + page);
   for (const char* text :
        {"42\n", " -7", "+3", "1e-3", "nan", "0x1p3", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xed\xa0\x80"})
     out.add("words", text);

@@ -8,6 +8,9 @@ if(PENSTOCK_SANITIZE MATCHES "thread") # it would report races in an uninstrumen
 endif()
 
 add_executable(penstock_test_mpi integration/mpi.test.cpp)
+if(TARGET penstock::asio)
+  target_sources(penstock_test_mpi PRIVATE integration/mpi_metrics.test.cpp)
+endif()
 target_link_libraries(penstock_test_mpi PRIVATE penstock_test_main)
 if(PENSTOCK_TEST_SINGLE_HEADER)
   target_link_libraries(penstock_test_mpi PRIVATE penstock_single_header)

@@ -54,7 +54,8 @@ MEMBERS = {
                        ("stage_counters", "observe/counters", "stage_counters"),
                        ("bad_sample_counts", "observe/counters", "bad_sample_counts"),
                        ("verdict", "observe/verdict", "verdict"), ("progress", "observe/progress", "progress"),
-                       ("timeline", "observe/timeline", "timeline")),
+                       ("timeline", "observe/timeline", "timeline"),
+                       ("metrics_server", "integration/serve_metrics", "metrics_server")),
     "Worlds and datasets": (("world", "order/world", "world"), ("manifest", "source/manifest", "manifest"),
                             ("episodes", "source/episodes", "episodes"),
                             ("row_offsets", "source/window_options", "row_offsets")),
@@ -62,7 +63,7 @@ MEMBERS = {
 # Members that the engine alone uses.
 UNLISTED = {"batch_handle": {"batch_handle", "forget"}, "timeline": {"stage_name", "session", "connect", "apply"},
             "error": {"error", "in_stage", "in_file", "for_key", "at_offset", "add_context", "in_part", "within"},
-            "any_loader": {"iterator", "epoch_range", "epochs_range"}}
+            "any_loader": {"iterator", "epoch_range", "epochs_range"}, "metrics_server": {"metrics_server"}}
 
 KIND = re.compile(r"(?:class|struct|enum(?: class)?|concept|using)\s+(?:alignas\(\w+\)\s*)?(\w+)(<)?")
 SKIP = {"operator", "requires", "alignas", "static_assert", "decltype", "noexcept", "friend"}

@@ -118,6 +118,7 @@ install_missing() {
     command -v curl >/dev/null || wanted+=(curl)
     command -v ffmpeg >/dev/null || wanted+=(ffmpeg) # which makes the films of the tests
     command -v memcached >/dev/null || optional+=(memcached)
+    command -v promtool >/dev/null || optional+=(prometheus) # reads pages of metrics
     command -v chromium >/dev/null || optional+=(chromium) # which looks at the dashboard's page
     # What makes calls of the system fail, and clocks differ.
     command -v fiu-run >/dev/null || optional+=(fiu-utils)

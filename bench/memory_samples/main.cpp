@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows 4 and 5: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies these
-// samples in this order into as many batch buffers in turn, and with `shuffle_buffer` against without.
+// Rows 4, 5 and 64: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies these
+// samples in this order into as many batch buffers in turn, with `shuffle_buffer` against without, and
+// with another thread that makes a page of metrics ten times a second against without.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
 
+#include <penstock/observe/metrics.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
@@ -15,10 +17,13 @@
 #include <penstock/stage/workers.hpp>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace ps = penstock;
@@ -77,6 +82,22 @@ std::uint64_t copy_loop(std::span<const sample> data, std::span<const std::uint3
   return sum;
 }
 
+/// Asks for a page of metrics ten times a second while `on`.
+class scraper {
+ public:
+  explicit scraper(ps::run_monitor of)
+      : thread_([this, of](const std::stop_token& end) {
+          for (; !end.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(100)))
+            if (on) bytes += ps::metrics_text(of.counters()).size();
+        }) {}
+
+  std::atomic<bool> on{false};
+  std::atomic<std::uint64_t> bytes{0};
+
+ private:
+  std::jthread thread_;
+};
+
 void measure(const bench::options& o) {
   std::vector<sample> samples(1u << 18);
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -111,6 +132,27 @@ void measure(const bench::options& o) {
             return copy_loop(data, all.subspan(half * all.size() / 2, all.size() / 2), buffers[half]);
           });
         });
+  }
+  if (o.wants("64")) {
+    auto watched = (loader | ps::workers(2)).open(), alone = (loader | ps::workers(2)).open();
+    scraper page(watched.monitor());
+    const auto some_epochs = [](auto side) {  // so long that pages are asked for in each
+      return [side]() mutable {
+        std::uint64_t sum = 0;
+        for (int i = 0; i < 10; ++i) sum += side();
+        return sum;
+      };
+    };
+    auto ours = some_epochs(bench::epochs_of(watched, look_at_batch{}));
+    bench::compare(
+        o, {"64", "the same, 2 workers, with a page of metrics ten times a second / without", 0.995},
+        [&] {
+          page.on = true;
+          const std::uint64_t sum = ours();
+          page.on = false;
+          return sum;
+        },
+        some_epochs(bench::epochs_of(alone, look_at_batch{})));
   }
   if (o.wants("5")) {
     auto with = (ps::from(data) | ps::shuffle(ps::seed(seed)) | ps::shuffle_buffer(10'000) |

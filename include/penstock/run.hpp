@@ -25,11 +25,14 @@
 #include <penstock/run/engine/read_ahead/read_planner.hpp>
 #include <penstock/run/engine/read_ahead/request_queue.hpp>
 #include <penstock/run/engine/sizes.hpp>
+#include <penstock/run/engine/tuning/autotuner.hpp>
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/tuning/slow_samples.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
+#include <penstock/run/engine/workers/dear_slots.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/lone_samples.hpp>
 #include <penstock/run/engine/workers/observers.hpp>

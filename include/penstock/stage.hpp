@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/stage/allow_empty.hpp>
+#include <penstock/stage/autotune.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
@@ -19,6 +20,7 @@
 #include <penstock/stage/functions.hpp>
 #include <penstock/stage/keep_in_memory.hpp>
 #include <penstock/stage/load.hpp>
+#include <penstock/stage/longest_first.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/map_fields.hpp>

@@ -74,6 +74,25 @@ TEST_CASE("observe/verdict: a loop that waits while workers wait for room has ji
   CHECK_THAT(v.advice, penstock_test::contains("serial front"));
 }
 
+TEST_CASE(
+    "observe/verdict: a sample that takes longer than the batches in flight names the number to raise") {
+  auto c = base();
+  c.stall_seconds = 3;
+  c.worker_busy_seconds = 8;
+  c.waiting_for_room = 11;
+  c.waiting_for_room_in_stall = 3;
+  c.depth = 5;
+  c.longest_sample_seconds = 0.15;  // a batch takes both workers 40 ms
+  CHECK_THAT(ps::report(c), !penstock_test::contains("longest sample"));
+  c.longest_sample_seconds = 0.9;
+  const auto v = ps::judge(c);
+  CHECK(v.limit == ps::bottleneck::jitter);
+  CHECK_THAT(v.advice,
+             penstock_test::contains("the longest sample took 900 ms, and the 5 batches in flight take 2 "
+                                     "workers 160 ms") &&
+                 penstock_test::contains("prefetch(23) after batch"));
+}
+
 TEST_CASE("observe/verdict: an interval is judged by itself") {
   auto early = base(), now = base();
   early.stall_seconds = 9;

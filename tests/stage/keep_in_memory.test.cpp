@@ -304,10 +304,139 @@ TEST_CASE("stage/keep_in_memory: once all is kept, nothing is allocated") {
   CHECK(sum != 0);
 }
 
+TEST_CASE("stage/keep_in_memory: at a place that it chooses, the sequence is the plain plan's") {
+  const auto source = ps::generated(count, [](std::uint64_t i) { return std::to_string(i); });
+  const auto number =
+      ps::map([](std::string_view text) { return std::vector<char>(text.begin(), text.end()); });
+  const auto made = ps::map([](const auto& text) {
+    if (text[0] == '4' && text.size() == 2) throw ps::error(ps::errc::format, "broken");
+    std::array<std::uint64_t, 2> both{text.size(), 0};
+    for (const char c : text) both[1] = both[1] * 10 + static_cast<std::uint64_t>(c - '0');
+    return both;
+  });
+  const auto noisy = ps::map([](const std::array<std::uint64_t, 2>& v, ps::rng& random) {
+    return std::array<std::uint64_t, 2>{v[1], v[1] ^ random()};
+  });
+  const auto rest = [&](const auto& plan, unsigned workers) {
+    return plan | ps::shuffle(ps::seed(3)) | ps::bad_samples::replace(50) | ps::batch(32) |
+           ps::workers(workers);
+  };
+  const auto pairs = [](auto& run, int batches) {
+    std::vector<std::array<std::uint64_t, 2>> seen;
+    for (int k = 0; k < batches; ++k) {
+      auto b = run.next();
+      for (std::size_t i = 0; i < b->size(); ++i) seen.push_back({b->values()[i][0], b->values()[i][1]});
+    }
+    return seen;
+  };
+  const auto before = source | number | made;
+  const auto plain = rest(before | noisy, 0);
+  auto plain_run = plain.open();
+  (void)plain_run.epochs(3);
+  const auto expected = pairs(plain_run, 48);
+  for (const unsigned workers : {0u, 3u}) {
+    for (std::uint32_t place = 0; place <= 3; ++place) {
+      const auto plan = rest(before | noisy | ps::keep_in_memory(1_MiB, ps::keep_at{place}), workers);
+      auto run = plan.open();
+      (void)run.epochs(3);
+      auto seen = pairs(run, 20);
+      const ps::state state = run.state();
+      const auto more = pairs(run, 28);
+      const ps::run_counters counters = run.counters();
+      REQUIRE(counters.kept.choices.size() == 1);
+      const ps::kept_choice& choice = counters.kept.choices[0];
+      CHECK(choice.places.size() == 3);
+      CHECK(choice.places[0].behind == "generated");
+      CHECK(choice.places[2].behind == "map");
+      CHECK(choice.random_behind == "map");
+      CHECK(choice.chosen != ps::kept_choice::undecided);
+      CHECK(has(ps::report(counters), ps::why_kept(choice) + "\n"));
+      if (place != 0) {
+        CHECK(choice.chosen == place - 1);
+        CHECK(counters.kept.hits > count);
+        CHECK(counters.kept.samples == count - 10);
+        CHECK(has(ps::why_kept(choice), "as the program says"));
+      }
+      auto again = plan.open(state);
+      (void)again.epochs(3);
+      const auto restored = pairs(again, 28);
+      CHECK(restored == more);
+      seen.insert(seen.end(), more.begin(), more.end());
+      CHECK(seen == expected);
+    }
+  }
+}
+
+TEST_CASE("stage/keep_in_memory: chooses what saves most, and what does not fit passes as it is") {
+  const auto slow = [](auto v) {
+    std::uint64_t x = v[0];
+    for (int i = 0; i < 20'000; ++i) x = ps::mix64(x);
+    return std::array<std::uint64_t, 2>{v[0], x};
+  };
+  const auto source = ps::generated(count, [](std::uint64_t i) { return std::array<std::uint64_t, 1>{i}; });
+  // as it stands behind the dear stage, in the middle of a plan, and before one
+  const auto expected = two_epochs(source | ps::map(slow) | ps::batch(10));
+  const auto plan = source | ps::map(slow) | ps::keep_in_memory(20'000, ps::keep_at::automatic) |
+                    ps::batch(10) | ps::workers(2);
+  CHECK(two_epochs(plan) == expected);
+  auto run = plan.open();
+  for (auto epoch : run.epochs(3))
+    for (auto&& b : epoch) (void)b;
+  const ps::kept_counters kept = run.counters().kept;
+  CHECK(kept.choices[0].chosen == 1);
+  CHECK(kept.choices[0].places[1].saved_seconds > 0);
+  CHECK(kept.bytes <= 20'000);
+  CHECK(kept.samples > 50);
+  CHECK(kept.hits > 0);
+  CHECK(kept.uncached > 0);
+  const std::string why = ps::why_kept(kept.choices[0]);
+  CHECK(has(why, "kept behind map: saves "));
+  CHECK(has(why, " of 500 samples fit in 20.0 kB; behind generated: "));
+
+  auto cheap = (source | ps::keep_in_memory(1_MiB, ps::keep_at::automatic) | ps::map(slow) | ps::batch(10) |
+                ps::workers(0))
+                   .open();
+  CHECK(has(ps::report(cheap.counters()), "keep_in_memory: measures what to keep"));
+  ps::kept_choice none = kept.choices[0];
+  none.chosen = none.places.size();
+  none.places[0].differs = true;
+  CHECK(has(ps::why_kept(none), "nothing is kept in memory: no place saves much of the "));
+  CHECK(has(ps::why_kept(none), "; behind generated, images would be others"));
+  CHECK_THROWS_AS((source | ps::keep_in_memory(1_MiB, ps::keep_at{9}) | ps::batch(10)).open(), ps::error);
+}
+
+TEST_CASE("stage/keep_in_memory: whole images or parts of them, at any place") {
+  std::vector<std::vector<std::byte>> files;
+  for (std::size_t i = 0; i < 40; ++i) {
+    std::vector<std::byte> one(16 * 12 * 3);
+    for (std::size_t k = 0; k < one.size(); ++k) one[k] = static_cast<std::byte>(ps::mix64(i * 1000 + k));
+    files.push_back(std::move(one));
+  }
+  const auto images = ps::from(files) |
+                      ps::decode<ps::pixels<ps::rgb8>>(ps::pixels<ps::rgb8>{.width = 16, .height = 12}) |
+                      ps::map(ps::resize(10, 9));
+  const auto augmented = [](const auto& plan) {
+    return plan | ps::map(ps::random_resized_crop(8), ps::horizontal_flip()) | ps::shuffle(ps::seed(1)) |
+           ps::batch(8) | ps::workers(2);
+  };
+  const auto values = [](const auto& plan) {
+    std::vector<std::uint8_t> all;
+    auto run = plan.open();
+    for (auto epoch : run.epochs(3))
+      for (auto&& b : epoch) all.insert(all.end(), b.values().flat().begin(), b.values().flat().end());
+    return all;
+  };
+  const auto expected = values(augmented(images));
+  for (std::uint32_t place = 0; place <= 3; ++place)
+    CHECK(values(augmented(images | ps::keep_in_memory(1_MiB, ps::keep_at{place}))) == expected);
+}
+
 TEST_CASE("stage/keep_in_memory: describes itself, and refuses a limit of 0") {
   const auto plan = ps::from({1, 2, 3}) | ps::keep_in_memory(8_MiB);
   CHECK(has(ps::describe(plan), "keep_in_memory(8388608)"));
   CHECK_THROWS_AS(ps::keep_in_memory(0), ps::error);
+  CHECK(has(ps::describe(ps::from({1}) | ps::keep_in_memory(8_MiB, ps::keep_at::automatic)),
+            "keep_in_memory(8388608, keep_at::automatic)"));
   static_assert(ps::indexed<decltype(plan)> && ps::elastic<decltype(plan)> && ps::resumable<decltype(plan)>);
 }
 

@@ -89,8 +89,9 @@ struct slow_fetching {
   penstock::range_list list;
   penstock::fetcher it;
 
-  explicit slow_fetching(const penstock::request_options& requests = {}, std::uint64_t bytes = 8 << 20)
-      : it(bytes, 256, requests) {
+  explicit slow_fetching(const penstock::request_options& requests = {}, std::uint64_t bytes = 8 << 20,
+                         const penstock::live_limits* live = nullptr)
+      : it(bytes, 256, requests, live) {
     session.text = letters(2'000'000);
   }
   ~slow_fetching() { session.allows = 0; }

@@ -234,18 +234,42 @@ template <class K>
 template <class T>
 using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
+/// A place in an expression where samples may be kept, as `keep_in_memory(limit, keep_at::automatic)`
+/// measured it.
+struct kept_place {
+  std::string behind;        ///< the source, or the stage, whose output is kept there
+  double saved_seconds = 0;  ///< by a kept sample; below 0 if it takes longer to show than to make
+  double bytes = 0;          ///< that a kept sample takes
+  bool differs = false;      ///< kept values would be others, as with images that are decoded smaller
+  friend bool operator==(const kept_place&, const kept_place&) = default;
+};
+/// Where `keep_in_memory(limit, keep_at::automatic)` keeps samples, and why.
+struct kept_choice {
+  static constexpr std::size_t undecided = static_cast<std::size_t>(-1);
+  std::vector<kept_place> places;  ///< in the order of the expression
+  std::size_t chosen = undecided;  ///< which of them; their number if keeping saves nothing
+  bool measured = true;            ///< false if the program said which
+  double whole_seconds = 0;        ///< of a sample of which nothing is kept
+  std::uint64_t limit = 0;         ///< in bytes
+  std::uint64_t samples = 0;       ///< of the source
+  std::string random_behind;       ///< the stage that draws random numbers, behind which nothing can be kept
+  friend bool operator==(const kept_choice&, const kept_choice&) = default;
+};
+
 /// The samples that a run keeps in memory.
 struct kept_counters {
-  std::uint64_t samples = 0;   ///< in memory now
-  std::uint64_t bytes = 0;     ///< that they take
-  std::uint64_t hits = 0;      ///< how often one of them was shown instead of being made again
-  std::uint64_t uncached = 0;  ///< how often one was made for which there was no room
+  std::uint64_t samples = 0;           ///< in memory now
+  std::uint64_t bytes = 0;             ///< that they take
+  std::uint64_t hits = 0;              ///< how often one of them was shown instead of being made again
+  std::uint64_t uncached = 0;          ///< how often one was made for which there was no room
+  std::vector<kept_choice> choices{};  ///< of each `keep_in_memory(limit, keep_at::automatic)`
 
-  kept_counters& operator+=(const kept_counters& other) noexcept {
+  kept_counters& operator+=(const kept_counters& other) {
     samples += other.samples;
     bytes += other.bytes;
     hits += other.hits;
     uncached += other.uncached;
+    choices.insert(choices.end(), other.choices.begin(), other.choices.end());
     return *this;
   }
   friend bool operator==(const kept_counters&, const kept_counters&) = default;

@@ -42,6 +42,13 @@ struct request_options {
   }
 };
 
+/// The caps of a run that tunes itself, and how long that may take: what `autotune` asks of a run.
+struct tuning_caps {
+  std::optional<unsigned> processors{};   ///< the most threads that work
+  std::optional<std::uint64_t> memory{};  ///< the most bytes of batches and read-ahead
+  std::uint64_t within_ms = 10'000;
+};
+
 /// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
 /// the sequence.
 struct run_options {
@@ -60,6 +67,7 @@ struct run_options {
   std::optional<std::uint64_t> seed;         ///< of random stages; unset: see `seed`
   std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
   bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
+  std::optional<tuning_caps> autotune{};     ///< tunes the limits that are not given above
 };
 
 /// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
@@ -72,6 +80,9 @@ struct run_limits {
   std::optional<std::int64_t> depth{};
   /// samples whose bytes are requested ahead of their turn; 0: none
   std::optional<std::int64_t> ahead{};
+  /// requests in flight, where samples are fetched ahead of a storage with latency; unset in `run.limits()`:
+  /// as many as the storage lets through
+  std::optional<std::int64_t> requests{};
 };
 
 }  // namespace penstock::inline v0_1

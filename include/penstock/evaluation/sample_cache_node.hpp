@@ -60,7 +60,7 @@ class sample_cache_table {
   /// Whether there was no room for one, and there is less room than the average one takes.
   [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
 
-  [[nodiscard]] kept_counters counters() const noexcept;
+  [[nodiscard]] kept_counters counters() const;
 
  private:
   static constexpr std::size_t parts = 64, smallest = 16;
@@ -109,9 +109,17 @@ class sample_cache_table {
 
 }  // namespace detail
 
+/// Samples are kept by their numbers in the source.
+struct kept_by_sample {
+  [[nodiscard]] static std::uint64_t number(const sample_position& p) noexcept { return p.source.index; }
+  [[nodiscard]] static bool is_kept(const detail::sample_cache_table& table, position source) noexcept {
+    return table.find(source.index) != nullptr;
+  }
+};
+
 /// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
-/// from `Up`.
-template <class Up, class Element>
+/// from `Up`; `Numbering` says by which number.
+template <class Up, class Element, class Numbering = kept_by_sample>
 class sample_cache_node {
   using form = kept<Element>;
 
@@ -129,74 +137,84 @@ class sample_cache_node {
 
   Up up;
 
-  sample_cache_node(Up inner, std::uint64_t limit)
-      : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
+  sample_cache_node(Up inner, std::uint64_t limit, Numbering numbering = {})
+      : up(std::move(inner)), numbering_(numbering), table_(new detail::sample_cache_table(limit, destroy)) {}
 
   /// Whether a sample of the source is kept, and so not read again.
-  [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
-  [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
+  [[nodiscard]] bool is_kept(position source) const noexcept { return numbering_.is_kept(*table_, source); }
+  [[nodiscard]] kept_counters counters() const { return table_->counters(); }
 
   template <class Timing, class Sink>
   void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
-    auto& root = detail::root_of(w.up);
-    const auto show = [&](const form& here) {
-      if constexpr (Timing::value) {
-        root.landing.hand_on(timing, sink, show_cached(here));
-        w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
-        root.landing.passed();
-      } else {
-        sink(show_cached(here));
-      }
-    };
-    if constexpr (Timing::value) root.landing = {};
+    if constexpr (Timing::value) detail::root_of(w.up).landing = {};
     const std::uint64_t begin = Timing::now();
-    const form* const found = find(p.source);
+    const std::uint64_t number = numbering_.number(p);
+    const form* const found = find(number);
     detail::count_call(w.cost, begin, timing);
     if (found != nullptr) {
       detail::innermost(up).pass_over(detail::innermost(w.up));
-      return show(*found);
+      return show(*found, w, sink, timing);
     }
     std::unique_ptr<form> made;
     up.evaluate(
         p, w.up,
         [&]<class V>(V&& value) {
           const std::uint64_t arrived = Timing::now();
-          const form& here = make(p.source, std::forward<V>(value), made, w.own);
+          const form& here = make(number, std::forward<V>(value), made, w.own);
           w.cost.nanoseconds += Timing::now() - arrived;
-          show(here);
+          show(here, w, sink, timing);
         },
         timing);
     const std::uint64_t evaluated = Timing::now();
-    add(p.source, made);
+    add(number, made);
     w.cost.nanoseconds += Timing::now() - evaluated;
   }
+
+ protected:
+  using kept_form = form;
+
+  template <class Timing, class Sink>
+  static void show(const form& here, worker& w, Sink& sink, Timing timing) {
+    if constexpr (Timing::value) {
+      auto& root = detail::root_of(w.up);
+      root.landing.hand_on(timing, sink, show_cached(here));
+      w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
+      root.landing.passed();
+    } else {
+      sink(show_cached(here));
+    }
+  }
+  [[nodiscard]] const form* find(std::uint64_t number) const noexcept {
+    return static_cast<const form*>(table_->use(number));
+  }
+  /// Bytes that a kept sample takes.
+  [[nodiscard]] static std::uint64_t bytes_taken(const form& one) {
+    constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
+    return sizeof(form) + bytes_of_kept(one) + of_allocator;
+  }
+  /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
+  void add(std::uint64_t number, std::unique_ptr<form>& made) const {
+    if (!made) return;
+    const void* const there = table_->add(number, made.get(), bytes_taken(*made));
+    if (there == made.get()) (void)made.release();
+    if (there == nullptr) table_->count_uncached(number);
+  }
+
+  [[no_unique_address]] Numbering numbering_;
+  shared<detail::sample_cache_table> table_;
 
  private:
   /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
   template <class V>
-  [[nodiscard]] const form& make(position source, V&& value, std::unique_ptr<form>& made,
+  [[nodiscard]] const form& make(std::uint64_t number, V&& value, std::unique_ptr<form>& made,
                                  form& passing) const {
     if (!table_->full()) made = std::make_unique<form>();
     form& into = made ? *made : passing;
     make_kept(std::forward<V>(value), into);
-    if (!made) table_->count_uncached(source.index);
+    if (!made) table_->count_uncached(number);
     return into;
   }
-  /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
-  void add(position source, std::unique_ptr<form>& made) const {
-    if (!made) return;
-    constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
-    const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
-    const void* const there = table_->add(source.index, made.get(), bytes);
-    if (there == made.get()) (void)made.release();
-    if (there == nullptr) table_->count_uncached(source.index);
-  }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
-  [[nodiscard]] const form* find(position source) const noexcept {
-    return static_cast<const form*>(table_->use(source.index));
-  }
-
-  shared<detail::sample_cache_table> table_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -66,8 +66,10 @@ PENSTOCK_INLINE const void* sample_cache_table::add(std::uint64_t number, void* 
   return object;
 }
 
-PENSTOCK_INLINE kept_counters sample_cache_table::counters() const noexcept {
-  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+PENSTOCK_INLINE kept_counters sample_cache_table::counters() const {
+  kept_counters all;
+  all.samples = samples_.load(std::memory_order_relaxed);
+  all.bytes = bytes_.load(std::memory_order_relaxed);
   for (const part& one : parts_) {
     all.hits += one.hits.load(std::memory_order_relaxed);
     all.uncached += one.uncached.load(std::memory_order_relaxed);

@@ -293,6 +293,8 @@ std::size_t for_each_cost(W& w, F&& f) {
   if constexpr (innermost_worker<W>) {
     f(std::size_t{0}, w.root.cost);
     return 0;
+  } else if constexpr (requires { typename W::in_between; }) {  // no stage of the plan
+    return for_each_cost(w.up, f);
   } else {
     const std::size_t number = for_each_cost(w.up, f) + 1;
     f(number, w.cost);
@@ -405,20 +407,42 @@ template <class Node>
 
 /// What a chain keeps, in all its stages.
 template <class Node>
-[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) {
   kept_counters all;
   if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
   if constexpr (requires { chain.up; }) all += kept_in(chain.up);
   return all;
 }
 
+namespace detail {
+
+/// A stage that keeps samples at a place that it chooses: `with_places(plan)` returns the plan's stages, and
+/// between them those that keep.
+template <class Stage>
+concept place_choosing_stage = requires { requires bool(Stage::chooses_place); };
+
+template <class... Stages>
+consteval std::size_t first_chooser(const light_tuple<Stages...>*) {
+  std::size_t found = sizeof...(Stages), i = 0;
+  ((place_choosing_stage<Stages> && found == sizeof...(Stages) ? (found = i, ++i) : ++i), ...);
+  return found;
+}
+
+}  // namespace detail
+
 /// The chain of a plan's value stages on top of an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
-  return p.stages().apply([&](const auto&... stages) {
+  using stages_type = typename Plan::stages_type;
+  constexpr std::size_t chooser = detail::first_chooser(static_cast<const stages_type*>(nullptr));
+  const auto nest = [&](const auto&... stages) {
     return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
                                                              stages...);
-  });
+  };
+  if constexpr (chooser != stages_type::size)
+    return detail::at<chooser>(p.stages()).with_places(p).apply(nest);
+  else
+    return p.stages().apply(nest);
 }
 
 }  // namespace penstock::inline v0_1

@@ -156,6 +156,27 @@ auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = de
   return made ? std::move(*made) : detail::unpack<result>(words.substr(1));
 }
 
+/// Gives a text of each process to all of them, in the order of their ranks: for `serve_metrics` and others
+/// that know nothing of MPI. Each call is collective.
+///
+///     const auto served = serve_metrics(run, mpi::exchange(MPI_COMM_WORLD), {.port = port});
+class exchange {
+ public:
+  explicit exchange(MPI_Comm comm, std::chrono::milliseconds deadline = default_timeout)
+      : all_(comm), deadline_(deadline) {}
+
+  [[nodiscard]] std::uint64_t rank() const noexcept { return static_cast<std::uint64_t>(all_.rank); }
+  [[nodiscard]] std::vector<std::string> operator()(std::string mine) const {
+    const auto said = all_.collect(0, std::move(mine), deadline_, "exchange texts");
+    return detail::unpack<std::vector<std::string>>(
+        all_.broadcast(0, detail::pack(said), deadline_, "exchange texts"));
+  }
+
+ private:
+  detail::peers all_;
+  std::chrono::milliseconds deadline_;
+};
+
 namespace detail {
 
 /// The values that the processes report about themselves, one row each.

@@ -28,15 +28,14 @@ struct metrics_server_options {
 
 /// What `serve_metrics` returns: serves until it is destroyed, which waits for no client.
 ///
-/// Threads: any may call, one at a time; not concurrently with a move.
+/// Threads: any may call, but not during a move.
+///
+///     auto served = serve_metrics(run, {.labels = {{"run", "train"}}});
+///     served.add(another, {{"run", "eval"}});
 class metrics_server {
  public:
   /// Shows another run of this process, too. Its labels must differ from those of the others; a run that has
   /// been destroyed gives its labels to the next one, as that of each epoch's evaluation does.
-  ///
-  ///     auto served = serve_metrics(run, {.port = 9431, .labels = {{"run", "train"}}});
-  ///     auto another = loader.run();
-  ///     served.add(another, {{"run", "eval"}});
   template <class Run>
     requires requires(const Run& r) { r.monitor(); }
   void add(const Run& run, metric_labels labels = {}) {
@@ -63,7 +62,8 @@ class metrics_server {
 namespace detail {
 
 /// What all servers of metrics answer: the page, and what leads there.
-inline http_answer metrics_answer(const http_request& asked, const std::function<std::string()>& page) {
+template <class Page>
+http_answer metrics_answer(const http_request& asked, Page page) {
   if (asked.path == "/metrics")
     return {.type = std::string(media_type_of(metrics_format::prometheus)), .body = page()};
   if (asked.path == "/") return {.body = "metrics of a run of penstock, for Prometheus: /metrics\n"};
@@ -83,19 +83,18 @@ inline http_answer metrics_answer(const http_request& asked, const std::function
 /// Errors: `errc::io` if the port cannot be had, naming it, and what to do; `errc::argument` for an address
 /// that is none. After `fork`, only the parent serves.
 ///
-///     const auto served = serve_metrics(run, {.port = 9431});
-///     std::cerr << "metrics: " << served.url() << "\n";
-///     for (const auto& batch : run) train(batch);
+///     const auto served = serve_metrics(run, {.port = port});
+///     for (const auto& batch : run.epoch(0)) train(batch);
 template <class Run>
   requires requires(const Run& r) { r.monitor(); }
 [[nodiscard]] metrics_server serve_metrics(const Run& run, const metrics_server_options& options = {}) {
   const auto runs = std::make_shared<detail::watched_runs>();
   runs->add(run.monitor(), options.labels);
-  return {runs,
-          {options.port, options.address, options.token, options.deadline},
-          [runs](const detail::http_request& asked, const std::function<void(detail::http_answer)>& answer) {
-            answer(detail::metrics_answer(asked, [&] { return runs->page(); }));
-          }};
+  return {
+      runs,
+      {options.port, options.address, options.token, options.deadline},
+      [runs](const detail::http_request& asked, const detail::http_server::reply& answer,
+             ::asio::io_context&) { answer(detail::metrics_answer(asked, [&] { return runs->page(); })); }};
 }
 
 }  // namespace penstock::inline v0_1

@@ -27,6 +27,16 @@ struct bad_sample_counts {
   std::uint64_t budget = 0;                 ///< the maximum number per epoch
 };
 
+/// What `autotune` has done in a run.
+struct autotune_counters {
+  bool tunes = false;  ///< whether the plan has `autotune`, and threads to tune
+  bool quiet = false;  ///< no trial is going on
+  std::uint64_t trials = 0;
+  std::uint64_t kept = 0;  ///< trials whose limits were faster, and became the run's
+  /// the best limits found, as stages to copy: those alone that differ from the defaults
+  std::string stages;
+};
+
 /// The counters of a run: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
@@ -58,6 +68,9 @@ struct run_counters {
   double waiting_for_room_in_stall = 0;
   /// all workers together: seconds spent waiting at the serial front of a forward source
   double waiting_for_input = 0;
+  /// the longest time that a worker was at one sample, or at a few short ones that it takes together, since
+  /// the run was opened; 0 after `filter`, over forward sources and in loops without `batch`
+  double longest_sample_seconds = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
   /// Samples that were damaged and delivered as far as they could be decoded, as with a codec's `recover`;
   /// once for each damaged image, also if a later stage dropped it. In the blocks of samples from which
@@ -70,6 +83,7 @@ struct run_counters {
   storage_counters storage{};
   store_requests storage_requests{};  ///< those of them that have ended
   kept_counters kept{};               ///< by `keep_in_memory`
+  autotune_counters autotune{};
   /// memory of batches and chunks, including free ones, of what is fetched ahead, `storage.held` and
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;

@@ -20,7 +20,6 @@ using metric_points = std::vector<metric_point>;
 inline std::uint64_t in_ns(double seconds) noexcept {
   return seconds > 0 ? static_cast<std::uint64_t>(std::llround(seconds * 1e9)) : 0;
 }
-inline std::uint64_t at_most(std::uint64_t part, std::uint64_t all) noexcept { return std::min(part, all); }
 
 /// A second stage of one name becomes "name#2".
 template <class Read>
@@ -50,66 +49,38 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
        [](const c&, metric_points& into) {
          into.push_back({std::string(version), 1});
        }},
-      {"penstock_run_seconds_total",
-       "Time since the run was opened.",
-       counter,
-       true,
-       {},
+      {"penstock_run_seconds_total", "Time since the run was opened.", counter, true, "",
        [](const c& of, metric_points& into) {
          into.push_back({{}, in_ns(of.seconds)});
        }},
-      {"penstock_samples_delivered_total",
-       "Samples delivered to the loop.",
-       counter,
-       false,
-       {},
+      {"penstock_samples_delivered_total", "Samples delivered to the loop.", counter, false, "",
        read_count<&c::samples>},
-      {"penstock_batches_delivered_total",
-       "Batches delivered; without batches, rows.",
-       counter,
-       false,
-       {},
+      {"penstock_batches_delivered_total", "Batches delivered; without batches, rows.", counter, false, "",
        read_count<&c::batches>},
-      {"penstock_delivered_bytes_total",
-       "Bytes of what was delivered.",
-       counter,
-       false,
-       {},
+      {"penstock_delivered_bytes_total", "Bytes of what was delivered.", counter, false, "",
        read_count<&c::bytes>},
-      {"penstock_epoch", "The epoch of what was delivered last.", gauge, false, {}, read_count<&c::epoch>},
-      {"penstock_step", "Batches of that epoch delivered so far.", gauge, false, {}, read_count<&c::step>},
+      {"penstock_epoch", "The epoch of what was delivered last.", gauge, false, "", read_count<&c::epoch>},
+      {"penstock_step", "Batches of that epoch delivered so far.", gauge, false, "", read_count<&c::step>},
       {"penstock_consumer_stall_seconds_total", "Time that the loop waited for data, by the reason.", counter,
        true, "reason",
        [](const c& of, metric_points& into) {
-         const std::uint64_t all_ns = in_ns(of.stall_seconds);
-         const std::uint64_t slow = at_most(in_ns(of.stall_on_slow_sample), all_ns);
-         into.push_back({"throughput", all_ns - slow});
-         into.push_back({"slow_sample", slow});
+         // of doubles, whose difference is exact, so that neither goes back by a nanosecond
+         into.push_back({"throughput", in_ns(of.stall_seconds - of.stall_on_slow_sample)});
+         into.push_back({"slow_sample", in_ns(of.stall_on_slow_sample)});
          into.push_back({"evaluation", of.workers == 0 ? in_ns(of.worker_busy_seconds) : 0});
          into.push_back({"copy", in_ns(of.waiting_for_copy)});
        }},
-      {"penstock_next_duration_seconds",
-       "How long the loop waited for each batch that was delivered.",
-       histogram,
-       true,
-       {},
+      {"penstock_next_duration_seconds", "How long the loop waited for each batch that was delivered.",
+       histogram, true, "",
        [](const c& of, metric_points& into) {
          into.push_back({{}, 0, &of.block_waits});
        }},
-      {"penstock_batches_ready",
-       "Batches that are ready and not yet requested.",
-       gauge,
-       false,
-       {},
+      {"penstock_batches_ready", "Batches that are ready and not yet requested.", gauge, false, "",
        read_count<&c::ready>},
-      {"penstock_depth", "Batches in flight at most.", gauge, false, {}, read_count<&c::depth>},
-      {"penstock_held_bytes",
-       "Memory of batches, of what is fetched ahead and of what is kept.",
-       gauge,
-       false,
-       {},
-       read_count<&c::bytes_held>},
-      {"penstock_workers", "Threads that work now.", gauge, false, {}, read_count<&c::workers>},
+      {"penstock_depth", "Batches in flight at most.", gauge, false, "", read_count<&c::depth>},
+      {"penstock_held_bytes", "Memory of batches, of what is fetched ahead and of what is kept.", gauge,
+       false, "", read_count<&c::bytes_held>},
+      {"penstock_workers", "Threads that work now.", gauge, false, "", read_count<&c::workers>},
       {"penstock_worker_seconds_total", "Time of all workers together, by what they did.", counter, true,
        "state",
        [](const c& of, metric_points& into) {
@@ -140,11 +111,8 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
          into.push_back({"failed", of.storage_requests.failed});
          into.push_back({"cancelled", of.storage_requests.cancelled});
        }},
-      {"penstock_storage_request_duration_seconds",
-       "How long each of these requests took.",
-       histogram,
-       true,
-       {},
+      {"penstock_storage_request_duration_seconds", "How long each of these requests took.", histogram, true,
+       "",
        [](const c& of, metric_points& into) {
          into.push_back({{}, 0, &of.storage_requests.durations});
        }},
@@ -158,11 +126,7 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
          into.push_back({"hedge", of.storage.hedges});
          into.push_back({"hedge_won", of.storage.hedges_won});
        }},
-      {"penstock_storage_read_bytes_total",
-       "Bytes received from the store.",
-       counter,
-       false,
-       {},
+      {"penstock_storage_read_bytes_total", "Bytes received from the store.", counter, false, "",
        read_storage<&s::bytes>},
       {"penstock_cache_hits_total",
        "Samples that keep_in_memory had, and blocks that a cache of the storage had.", counter, false, "tier",
@@ -184,19 +148,11 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
          into.push_back({"damaged", of.storage.corrupt});
          into.push_back({"refetch", of.storage.refetched});
        }},
-      {"penstock_kept_samples",
-       "Samples that keep_in_memory has.",
-       gauge,
-       false,
-       {},
+      {"penstock_kept_samples", "Samples that keep_in_memory has.", gauge, false, "",
        [](const c& of, metric_points& into) {
          into.push_back({{}, of.kept.samples});
        }},
-      {"penstock_kept_bytes",
-       "Memory of the samples that keep_in_memory has.",
-       gauge,
-       false,
-       {},
+      {"penstock_kept_bytes", "Memory of the samples that keep_in_memory has.", gauge, false, "",
        [](const c& of, metric_points& into) {
          into.push_back({{}, of.kept.bytes});
        }},

@@ -4,12 +4,10 @@
 #include <penstock/observe/timeline.hpp>
 
 #include <penstock/base/flat_json.hpp>
+#include <penstock/observe/detail/whole_file.hpp>
 
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace penstock::inline v0_1 {
 
@@ -162,22 +160,6 @@ PENSTOCK_INLINE void trace_text::arguments(const run_event& e) {
   text_ += "}}";
 }
 
-/// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
-inline void write_whole_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = text({path, ".tmp-", ::getpid(), '-', trace_now()});
-  const auto fail = [&](std::string_view what) {
-    const int code = errno;
-    std::remove(temporary.c_str());
-    throw error(errc::io, {"cannot ", what, " the timeline (", std::strerror(code), ")"}).in_file(path);
-  };
-  std::FILE* const out = std::fopen(temporary.c_str(), "wbx");
-  if (out == nullptr) fail("create");
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), out) == bytes.size() &&
-                       std::fflush(out) == 0 && ::fsync(::fileno(out)) == 0;
-  if (std::fclose(out) != 0 || !written) fail("write");
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename");
-}
-
 PENSTOCK_INLINE recorded_run::recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
     : what_(what), number_(number), holds_(events) {
   const std::size_t threads = 1 + std::size_t{what.workers} + (what.asks_ahead ? 1 : 0);
@@ -284,7 +266,7 @@ PENSTOCK_INLINE std::string timeline::json() const {
 }
 
 PENSTOCK_INLINE void timeline::write(const std::string& path) const {
-  detail::write_whole_file(path, json());
+  detail::write_whole_file(path, json(), "timeline", detail::trace_now());
 }
 
 PENSTOCK_INLINE std::vector<std::shared_ptr<detail::recorded_run>> timeline::kept() const {

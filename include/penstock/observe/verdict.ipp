@@ -14,15 +14,13 @@ namespace detail {
 
 inline constexpr double little_stall = 0.02;  // below this, more data would not make the loop faster
 
-inline std::string percent(double share) {
+PENSTOCK_INLINE std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
   return text;
 }
 
-/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as
-/// fast".
-inline std::string as_fast(double ratio) {
+PENSTOCK_INLINE std::string as_fast(double ratio) {
   if (ratio < 2) return percent(ratio - 1) + " faster";
   char text[32];
   std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
@@ -48,10 +46,23 @@ PENSTOCK_INLINE std::string in_seconds(double seconds) {
   return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
 }
 
-}  // namespace detail
+/// Where batches are kept ready for less time than the longest sample takes, no order of work helps: says so,
+/// and how many batches it would take. Otherwise empty.
+inline std::string too_long_a_sample(const run_counters& c, double threads) {
+  if (c.workers == 0 || c.depth == 0 || c.batches == 0) return {};
+  const double batch = c.worker_busy_seconds / static_cast<double>(c.batches) / threads;
+  const double covered = batch * static_cast<double>(c.depth - 1);  // the loop has one
+  if (batch <= 0 || c.longest_sample_seconds <= covered) return {};
+  const auto wanted = static_cast<std::uint64_t>(std::min(1e6, c.longest_sample_seconds / batch)) + 1;
+  return detail::text(
+      {"the longest sample took ", in_seconds(c.longest_sample_seconds), ", and the ", c.depth,
+       " batches in flight take ", c.workers, c.workers == 1 ? " worker " : " workers ", in_seconds(covered),
+       ": whatever is begun first, the loop waits for it; keep more of them ready with prefetch(", wanted,
+       ") after batch"});
+}
 
-PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
-  const run_counters c = since(counters, before);
+/// Judges by the counters alone.
+inline verdict judge_counters(const run_counters& c) {
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";
@@ -83,6 +94,8 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
   if (c.workers != 0 && idle > 0.25 && room > input) {
     v.limit = bottleneck::jitter;
+    v.advice = detail::too_long_a_sample(c, threads);
+    if (!v.advice.empty()) return v;
     v.advice =
         "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
         "them ready with prefetch(n) after batch, or make batches larger";
@@ -109,6 +122,16 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   return v;
 }
 
+}  // namespace detail
+
+PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before,
+                              const std::vector<finding>& outside) {
+  verdict v = detail::judge_counters(since(counters, before));
+  if (!outside.empty() && v.limit != bottleneck::unknown && v.limit != bottleneck::consumer)
+    v.advice = detail::text({outside.front().sentence, " (", outside.front().file, "); ", v.advice});
+  return v;
+}
+
 PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counters& without_reading) {
   verdict v = judge(real);
   const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
@@ -126,7 +149,45 @@ PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counte
   return v;
 }
 
-PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before) {
+PENSTOCK_INLINE std::string why_kept(const kept_choice& choice) {
+  if (choice.chosen == kept_choice::undecided)
+    return "keep_in_memory: measures what to keep; ask again after more samples";
+  const bool any = choice.chosen < choice.places.size();
+  std::string text = any ? "kept behind " + choice.places[choice.chosen].behind + ": "
+                         : std::string("nothing is kept in memory: ");
+  if (!choice.measured) return text + "as the program says";
+  if (any) {
+    const kept_place& best = choice.places[choice.chosen];
+    detail::append(text, {"saves ", detail::in_seconds(best.saved_seconds), " of ",
+                          detail::in_seconds(choice.whole_seconds), " a sample, ",
+                          detail::in_bytes(static_cast<std::uint64_t>(best.bytes)), " each; "});
+    const double room = best.bytes > 0 ? static_cast<double>(choice.limit) / best.bytes : 0;
+    if (best.bytes * static_cast<double>(choice.samples) <= static_cast<double>(choice.limit))
+      detail::append(text, {"all ", choice.samples, " samples fit in "});
+    else
+      detail::append(text, {static_cast<std::uint64_t>(room), " of ", choice.samples, " samples fit in "});
+    text += detail::in_bytes(choice.limit);
+  } else {
+    detail::append(text, {"no place saves much of the ", detail::in_seconds(choice.whole_seconds),
+                          " that a sample takes"});
+  }
+  for (std::size_t i = 0; i < choice.places.size(); ++i) {
+    const kept_place& one = choice.places[i];
+    if (i == choice.chosen) continue;
+    detail::append(text, {"; behind ", one.behind});
+    if (one.differs)
+      text += ", images would be others, as they may be decoded smaller";
+    else
+      detail::append(text, {": ", one.saved_seconds < 0 ? "nothing" : detail::in_seconds(one.saved_seconds),
+                            ", ", detail::in_bytes(static_cast<std::uint64_t>(one.bytes))});
+  }
+  if (!choice.random_behind.empty())
+    detail::append(text, {"; behind ", choice.random_behind, ", numbers are random"});
+  return text;
+}
+
+PENSTOCK_INLINE std::string report(const run_counters& counters, const run_counters& before,
+                                   const std::vector<finding>& outside) {
   const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
@@ -172,6 +233,12 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(c.kept.uncached, " made for which there was no room");
     text += "\n";
   }
+  for (const kept_choice& one : c.kept.choices) text += why_kept(one) + "\n";
+  if (c.autotune.tunes)
+    detail::append(text,
+                   {"autotune", c.autotune.quiet ? ": " : ", still trying: ", c.autotune.trials, " trials, ",
+                    c.autotune.kept, " kept: ",
+                    c.autotune.stages.empty() ? "the defaults" : std::string_view(c.autotune.stages), "\n"});
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {
@@ -181,6 +248,8 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   detail::in_seconds(each).c_str());
     text += line;
   }
+  for (const finding& one : outside)
+    detail::append(text, {one.what, ": ", one.sentence, " (", one.file, ")\n"});
   text += "stall " + detail::percent(v.stall) +
           (c.workers == 0 ? ": the consumer makes its batches itself"
                           : ": the consumer waited, workers busy " + detail::percent(v.busy)) +

@@ -228,12 +228,12 @@ class run {
   [[nodiscard]] const Plan& plan() const { return core().engine.plan(); }
 
   /// Changes limits while the run works, up to the values it was opened with: active threads, batches in
-  /// flight, samples requested ahead; see `run_limits`. A worker beyond the limit rests after its grain. A
-  /// lower depth takes effect as batches are delivered; the host memory of blocks that it leaves idle is
-  /// released when you request the next batch. The sequence does not change. If a limit is out of range,
-  /// throws errc::argument and changes nothing. Any thread, in the process that opened the run.
+  /// flight, samples requested ahead, requests in flight; see `run_limits`. A worker beyond the limit rests
+  /// after its grain. A lower depth takes effect as batches are delivered; the host memory of blocks that it
+  /// leaves idle is released when you request the next batch. The sequence does not change. If a limit is out
+  /// of range, throws errc::argument and changes nothing. Any thread, in the process that opened the run.
   void adjust(const run_limits& wanted) { core().engine.adjust(wanted); }
-  /// The current limits; a fresh run has the highest.
+  /// The current limits; a fresh run has the highest, or with `autotune` the defaults.
   [[nodiscard]] run_limits limits() const { return core().engine.limits(); }
 
   /// Ends the work: waiting calls return, loops end. Any thread.

@@ -6,6 +6,7 @@
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/evaluation/kept_places.hpp>
 #include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <type_traits>
@@ -135,6 +136,65 @@ struct keep_in_memory_stage {
   }
 };
 
+/// At which of the places before it `keep_in_memory(limit, keep_at::automatic)` keeps samples.
+struct keep_at {
+  std::uint32_t place = 0;         ///< 1, 2, ...: that one, without measuring; 0: automatic
+  static const keep_at automatic;  ///< the one that saves most
+};
+inline constexpr keep_at keep_at::automatic{};
+
+/// Keeps samples in memory at that place before it which saves most time. Made by
+/// `keep_in_memory(limit, keep_at::automatic)`.
+///
+/// In and out: any element; it passes on what arrives. Places are behind the source and behind each value
+/// stage before it, so encoded, decoded, resized if each has its own `|`, up to a stage that draws random
+/// numbers or whose values depend on the place in the order. The stages behind a place must take what is
+/// shown there, as behind `keep_in_memory(limit)`, and what would arrive otherwise; if they do not, it is no
+/// place.
+/// The first samples of a run are timed by its workers, as they are and from each place: 32 each, or fewer so
+/// that it takes no more than a quarter of an epoch. What a place saves counts times the share of the
+/// source's samples for which the limit has room. The best one is taken for all workers until the run ends;
+/// none if it saves less than 2 % of a sample's time, or if the first samples that are shown later save less.
+/// `report`
+/// says which and why, as does `run.counters().kept.choices`. A restored run measures anew.
+/// Sequence, values and states do not depend on the place: images that may yet be decoded smaller are not
+/// kept. Samples for which there is no room pass as they are.
+/// It measures the time of workers, waits for reads included, but not what other threads read ahead.
+/// Pointwise; keeps all five guarantees. Cost: of a sample, an atomic load, and a comparison for each place;
+/// what is behind a place is compiled again for what is shown there. Threads: workers measure and decide
+/// together, without a lock.
+/// Throws `errc::argument` for a limit of 0, and when a run begins for a place that does not exist.
+///
+///     auto chosen = samples | fields<"npy", "cls"> | decode<field<"npy", npy<float>>, field<"cls", integer>> |
+///                   keep_in_memory(8_GiB, keep_at::automatic) | shuffle(seed(1)) | batch(64);
+///
+/// Source: of choosing what to cache by measured cost and size, Jha et al., "HyCache: Hybrid Caching for
+/// Accelerating DNN Input Preprocessing Pipelines", USENIX ATC 2025.
+struct keep_in_memory_somewhere_stage {
+  using penstock_part = sample_cache_tag;
+  static constexpr std::string_view stage_name = "keep_in_memory";
+  static constexpr bool chooses_place = true;
+  std::uint64_t limit = 0;  ///< in bytes
+  std::uint32_t only = 0;   ///< as in `keep_at`
+
+  template <class In>
+  using output = In;
+  /// The stages of a plan, with those that keep.
+  [[nodiscard]] auto with_places(const auto& p) const { return detail::stages_with_places(p, *this, only); }
+
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"keep_in_memory(", limit, ", keep_at::automatic)"});
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    constexpr auto facts = Context::facts;
+    return typename detail::first_mistake<
+        mistakes::unless<!facts.forward, mistakes::keep_on_forward>,
+        mistakes::unless<!facts.renumbers && !facts.varies, mistakes::keep_over_mixed_epochs>>::type{};
+  }
+};
+
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
 [[nodiscard]] inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
@@ -148,6 +208,20 @@ struct keep_in_memory_stage {
 /// With a unit: `keep_in_memory(8_GiB)`.
 [[nodiscard]] inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
+}
+/// Where that saves most: `keep_in_memory(8_GiB, keep_at::automatic)`; see `keep_in_memory_somewhere_stage`.
+[[nodiscard]] inline keep_in_memory_somewhere_stage keep_in_memory(any_count limit, keep_at where) {
+  return {keep_in_memory(limit).limit, where.place};
+}
+/// With a unit.
+[[nodiscard]] inline keep_in_memory_somewhere_stage keep_in_memory(byte_count limit, keep_at where) {
+  return keep_in_memory(any_count(std::uint64_t{limit}), where);
+}
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory(keep_at) {
+  mistakes::keep_without_limit::explain(std::type_identity<Never>{});
+  return {};
 }
 /// A mistake, which gets a sentence.
 template <class Never = void>

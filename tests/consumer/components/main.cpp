@@ -110,6 +110,7 @@
 #endif
 #ifdef CONSUMER_ASIO
 #include <penstock/integration/asio.hpp>
+#include <penstock/integration/serve_rank_metrics.hpp>
 #endif
 #ifdef CONSUMER_MPI
 #include <penstock/integration/mpi.hpp>
@@ -290,6 +291,9 @@ int main() {
 #endif
 #ifdef CONSUMER_FMT
   if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;
+#endif
+#ifdef CONSUMER_ASIO
+  refuses("asio", [](ps::bytes_view) { (void)ps::metrics_server(nullptr, {.address = "nowhere"}, {}); });
 #endif
 #ifdef CONSUMER_MPI
   refuses("mpi", [](ps::bytes_view) { ps::mpi::barrier(MPI_COMM_WORLD); });  // it was not initialised

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/integration/detail/callback.hpp>
 #include <penstock/integration/detail/http_request.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 
@@ -23,7 +24,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <functional>
 #include <list>
 #include <memory>
 #include <random>
@@ -49,18 +49,20 @@ struct http_server_options {
   std::size_t connections = 64;
 };
 
+inline constexpr int token_digits = 32;
 /// 128 random bits, as hexadecimal digits: a token.
 [[nodiscard]] inline std::string random_token() {
   std::random_device entropy;
   std::string made;
-  for (int i = 0; i < 32; ++i) made.push_back("0123456789abcdef"[entropy() % 16]);
+  for (int i = 0; i < token_digits; ++i) made.push_back("0123456789abcdef"[entropy() % 16]);
   return made;
 }
 
 /// A connection of `http_server`. All of it happens in the server's thread.
 class http_connection : public std::enable_shared_from_this<http_connection> {
  public:
-  using handler = std::function<void(const http_request&, std::function<void(http_answer)>)>;
+  /// Gets the server's context, too: for work that waits for something.
+  using handler = callback<const http_request&, callback<http_answer>, ::asio::io_context&>;
   /// What the connections of a server have in common.
   struct rules {
     http_server_options options;
@@ -89,7 +91,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
  private:
   static constexpr std::size_t longest_head = 8192;
-  static constexpr int most_requests = 1000;
+  static constexpr int max_requests = 1000;
 
   void limit_time() {
     timer_.expires_after(common_.options.deadline);
@@ -116,7 +118,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
   void take(std::string_view text) {
     const http_head head = parse_http_head(text);
-    keep_ = ++requests_ < most_requests && head.keep_alive;
+    keep_ = ++requests_ < max_requests && head.keep_alive;
     with_body_ = head.with_body;
     const int refused = head.refused;
     const bool let_in = allowed(head), known_host = names_this(head.host);
@@ -144,7 +146,8 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
       if (it && it->unanswered_ && it->requests_ == number) it->send(std::move(one));
     };
     try {
-      common_.handle(head.request, answer);
+      common_.handle(head.request, answer,
+                     static_cast<::asio::io_context&>(socket_.get_executor().context()));
     } catch (const std::exception& e) {
       answer({.status = 500, .body = std::string(e.what()) + "\n"});
     }
@@ -210,22 +213,17 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 /// localhost.
 /// Errors: `errc::io` if the port cannot be had, `errc::argument` if the address is none.
 /// Threads: destroyed by any but its own; that takes as long as the handler does.
-///
-///     const http_server server({.port = 9431}, [](const http_request& asked) {
-///       return http_answer{.body = "you asked for " + asked.path + "\n"};
-///     });
 class http_server {
  public:
-  using reply = std::function<void(http_answer)>;
+  using reply = callback<http_answer>;
 
   template <class Handler>
     requires std::is_invocable_r_v<http_answer, Handler&, const http_request&>
   http_server(const http_server_options& options, Handler handle)
       : http_server(options,
-                    http_connection::handler(
-                        [handle = std::move(handle)](const http_request& asked, const reply& answer) mutable {
-                          answer(handle(asked));
-                        })) {}
+                    http_connection::handler([handle = std::move(handle)](
+                                                 const http_request& asked, const reply& answer,
+                                                 ::asio::io_context&) mutable { answer(handle(asked)); })) {}
   http_server(const http_server_options& options, http_connection::handler handle)
       : all_(std::make_unique<parts>(options, std::move(handle))) {}
   http_server(http_server&&) noexcept = default;

@@ -6,6 +6,7 @@
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
+#include <penstock/run/engine/detail/slot_costs.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
@@ -35,6 +36,7 @@ struct engine_basis {
         device_(device_of(p).connect()),
         works_(p, device_),
         reader_(open_reader(p)),
+        costs_(p, reader_),
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
     facts.copies = session_type::copies;
@@ -44,6 +46,7 @@ struct engine_basis {
     begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
                      make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
+    begin_with_.batched = parts::batched;
     begin_with_.sizes_are_fixed = !parts::facts.uneven && !parts::packs_online &&
                                   all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
@@ -74,6 +77,7 @@ struct engine_basis {
   session_type device_;
   [[no_unique_address]] device_works<Plan> works_;
   std::optional<reader_type> reader_;
+  [[no_unique_address]] slot_costs<Plan> costs_;
   orders_type orders_;
   engine_setup begin_with_;
   host::session beside_;  // memory for samples that are in no block
@@ -89,6 +93,7 @@ template <class Plan>
 class engine : detail::engine_basis<Plan>, public engine_shell {
   using basis = detail::engine_basis<Plan>;
   using parts = plan_parts<Plan>;
+  using costs_type = detail::slot_costs<Plan>;
 
  public:
   using session_type = typename basis::session_type;
@@ -193,6 +198,25 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
   static plan_worker& own(engine_worker& w) noexcept { return static_cast<plan_worker&>(w); }
 
+  // Null in a plan without `longest_first`, whose samples are all evaluated in their turn.
+  static constexpr decltype(engine_calls::find_dear) find_dear() {
+    if constexpr (costs_type::any)
+      return [](void* e, block& b, double mean_ns) {
+        return self(e).costs_.find(own(b), *self(e).reader_, self(e).evaluator_.chain(), mean_ns);
+      };
+    else
+      return nullptr;
+  }
+  static constexpr decltype(engine_calls::evaluate_dear) evaluate_dear() {
+    if constexpr (costs_type::any)
+      return [](void* e, engine_worker& w, block& b, std::uint64_t slot, bool times) noexcept {
+        return noting_warnings(own(w), b,
+                               [&] { return self(e).evaluate_early(own(w), own(b), slot, times); });
+      };
+    else
+      return nullptr;
+  }
+
   static constexpr engine_calls calls{
       .make = [](void* e) -> block* { return self(e).make_block(); },
       .destroy = destroy_block,
@@ -222,6 +246,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
               return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
             });
           },
+      .find_dear = find_dear(),
+      .evaluate_dear = evaluate_dear(),
       .finish =
           [](void* e, engine_worker& w, block& b) noexcept {
             noting_warnings(own(w), b,
@@ -340,21 +366,36 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
       }
-      std::uint64_t samples = 0;
-      for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
-        const batch_rows& batch = b.batches[i];
-        // Batches whose positions follow each other are evaluated in one go.
-        while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
-          ++i;
-        const std::uint64_t begin_row = std::max(first, batch.first),
-                            end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
-        if (begin_row >= end_row) continue;
-        samples += end_row - begin_row;
-        evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row,
-                               times && begin_row == first);
-      }
-      return samples;
+      if constexpr (costs_type::any)
+        if (this->begins_early())
+          return this->costs_.pass_over(b, *w.counts, w.apart, first, last, [&](auto begin, auto end) {
+            return evaluate_rows(w, b, begin, end, std::exchange(times, false));
+          });
+      return evaluate_rows(w, b, first, last, times);
     }
+  }
+  /// The rows [first, last) of a block of batches.
+  std::uint64_t evaluate_rows(plan_worker& w, block_type& b, std::uint64_t first, std::uint64_t last,
+                              bool times) noexcept {
+    std::uint64_t samples = 0;
+    for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
+      const batch_rows& batch = b.batches[i];
+      // Batches whose positions follow each other are evaluated in one go.
+      while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
+        ++i;
+      const std::uint64_t begin_row = std::max(first, batch.first),
+                          end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
+      if (begin_row >= end_row) continue;
+      samples += end_row - begin_row;
+      evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row, times && begin_row == first);
+    }
+    return samples;
+  }
+  /// One row before its turn.
+  std::uint64_t evaluate_early(plan_worker& w, block_type& b, std::uint64_t slot, bool times) noexcept {
+    if constexpr (reader_traits_of<reader_type>.takes_fetched)
+      detail::innermost(w.scratch).fetched.use(this->fetched(b.run_row + slot, b.run_row + slot + 1));
+    return this->costs_.watch(b, *w.counts, slot, [&] { return evaluate_rows(w, b, slot, slot + 1, times); });
   }
 
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,

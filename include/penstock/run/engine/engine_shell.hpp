@@ -9,9 +9,11 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
+#include <penstock/run/engine/tuning/autotuner.hpp>
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
+#include <penstock/run/engine/workers/dear_slots.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
@@ -40,6 +42,7 @@ struct alignas(64) engine_worker {
   worker_counts* counts = nullptr;
   std::vector<stage_cost> costs{};  // of the source and each stage, at the last look
   room_wait room{};
+  dear_slots::others apart{};  // slots of its grain that others have
   joined_thread thread{};
 
   void serve() noexcept;
@@ -47,6 +50,12 @@ struct alignas(64) engine_worker {
   void finish(std::uint64_t s) noexcept;
   void waiting(bool begins) noexcept;
   void rest() noexcept;
+
+ private:
+  [[nodiscard]] bool times_next() const noexcept;
+  void count(block& b, std::uint64_t s, std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
+             std::uint64_t begin, bool times) noexcept;
+  void begin_dear() noexcept;
 };
 
 /// The plan-specific operations that an engine's shell calls: about one call of each per block or grain.
@@ -68,6 +77,12 @@ struct engine_calls {
   /// Evaluates a grain and returns its number of samples. `times`: measures the first one.
   std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
                             bool abandoned, bool times) noexcept;
+  /// With `longest_first`, otherwise null: the slots of a block that take far longer than the mean of a
+  /// sample.
+  std::span<dear_slot> (*find_dear)(void* engine, block&, double mean_ns);
+  /// Evaluates one of them before the turn of its grain.
+  std::uint64_t (*evaluate_dear)(void* engine, engine_worker&, block&, std::uint64_t slot,
+                                 bool times) noexcept;
   void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< after all grains are done
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start
@@ -90,6 +105,8 @@ struct engine_setup {
             feed_facts positions);
   /// Part of `size`: how many samples to request ahead.
   void settle_ahead();
+  /// Part of `size`, for a run that tunes itself: makes the sizes so far its start, and the caps its limits.
+  void widen(const run_options& given, unsigned processors);
 
   run_options options;  ///< `workers` and `ahead` are set
   size_facts facts;     ///< complete; blocks are batches if they are `direct`, otherwise chunks
@@ -105,6 +122,9 @@ struct engine_setup {
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
   std::vector<any_observer> observers;
+  bool batched = false;  ///< the plan has batches
+  bool tunes = false;    ///< the run tunes itself
+  tuner_setup tuning;    ///< what it begins with, if so
 };
 
 /// Workers, ring, pool and feeds of one run: everything in an engine except the code of its plan, which it
@@ -198,6 +218,8 @@ class engine_shell {
   /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] bool copies() const noexcept { return setup_.facts.copies; }
+  /// Whether samples that take long are begun before their turn.
+  [[nodiscard]] bool begins_early() const noexcept { return bool(dear_); }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
  private:
@@ -208,6 +230,7 @@ class engine_shell {
   void prepare(block& b);
   void place(block& b);
   void expect_blocks();
+  void publish_dear(block& b);
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
   void drop_opened();
@@ -217,6 +240,9 @@ class engine_shell {
   [[nodiscard]] bool wait_for(std::uint64_t s);
   [[nodiscard]] bool waited_for_one(std::uint64_t s) const noexcept;
   void note_counters();
+  void settle_requests();
+  void tune();
+  void apply(const tuned_limits& wanted);
   void send_ahead();
   void start_copy(block& b);
   static void explain(const void* self, std::string& line);
@@ -229,6 +255,7 @@ class engine_shell {
   feed leading_, delivered_feed_;
   std::uint64_t grains_;  // of a block
   ring ring_;
+  detail::owned<dear_slots> dear_{};  // null if all samples are evaluated in their turn
   stop_view stop_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;

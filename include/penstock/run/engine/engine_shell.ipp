@@ -12,7 +12,9 @@
 #include <penstock/run/engine/workers/wait_watchdog.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -47,6 +49,15 @@ struct engine_shell::machinery {
   read_ahead ahead;
   watchdog_thread watchdog;
   mutable shown_counters shown;
+  /// Of a run that tunes itself.
+  struct tuning_state {
+    explicit tuning_state(const tuner_setup& setup) : tuner(setup) {}
+    autotuner tuner;
+    std::uint64_t blocks = 0, samples = 0, look_at = 0;  // delivered, and when to look again
+    std::mutex lock;                                     // of `adjusted`, while limits are set
+    run_limits adjusted;                                 // by others, since the last look
+  };
+  detail::owned<tuning_state> tuning;
   std::stop_token token;
   std::optional<std::stop_callback<stopper>> on_stop;
 };
@@ -58,13 +69,27 @@ PENSTOCK_INLINE void engine_worker::serve() noexcept {
 PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grain) noexcept {
   engine_shell& e = *shell;
   block& b = *e.inner_->block_of(s);
-  if (e.setup_.facts.direct && grain != 0 && grain * b.grain_slots >= b.slots) return;
+  const std::uint64_t first = grain * b.grain_slots;
+  if (e.setup_.facts.direct && grain != 0 && first >= b.slots) return;
+  if (e.dear_) [[unlikely]] {
+    apart.count = 0;
+    if (const std::uint32_t mine = e.dear_->take(s, first, first + b.grain_slots, apart); mine != 0)
+      e.ring_.count_pieces(s, mine);  // they are finished with the grain
+  }
   const bool abandoned = e.abandon_.load(std::memory_order_relaxed);
   if (abandoned && !e.setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
-  const bool times = e.watch_.times_all_grains() ||
-                     counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+  const bool times = times_next();
   const std::uint64_t samples = e.calls_->evaluate(e.engine_, *this, b, s, grain, abandoned, times);
+  count(b, s, first, b.grain_slots, samples, begin, times);
+}
+PENSTOCK_INLINE bool engine_worker::times_next() const noexcept {
+  return shell->watch_.times_all_grains() ||
+         counts->grains.load(std::memory_order_relaxed) % tuning::timed_grains == 0;
+}
+PENSTOCK_INLINE void engine_worker::count(block& b, std::uint64_t s, std::uint64_t first, std::uint64_t slots,
+                                          std::uint64_t samples, std::uint64_t begin, bool times) noexcept {
+  engine_shell& e = *shell;
   const std::uint64_t end = detail::now_ns();
   counts->add(samples, end - begin);
   if (e.setup_.facts.direct && e.setup_.facts.takes_time)
@@ -73,8 +98,24 @@ PENSTOCK_INLINE void engine_worker::evaluate(std::uint64_t s, std::uint64_t grai
     e.calls_->costs(*this, costs);
     counts->publish(costs);
   }
-  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, grain * b.grain_slots,
-                 b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
+  e.watch_.grain(number, std::span(costs).first(costs.size() - e.setup_.batch_maps), b, first, slots, samples,
+                 {begin, end, activity::evaluate, 0, s});
+}
+/// Evaluates slots that are due before the grains whose turn it is, as long as there are any.
+PENSTOCK_INLINE void engine_worker::begin_dear() noexcept {
+  engine_shell& e = *shell;
+  for (dear_slots::claimed it;
+       !e.stopped() && e.limits_.may_work(number) && e.dear_->claim(e.ring_.next_ticket(), it);) {
+    block& b = *e.inner_->block_of(it.block);
+    if (!e.abandon_.load(std::memory_order_relaxed)) {
+      const std::uint64_t begin = detail::now_ns();
+      const bool times = times_next();
+      const std::uint64_t samples = e.calls_->evaluate_dear(e.engine_, *this, b, it.slot, times);
+      count(b, it.block, it.slot, 1, samples, begin, times);
+    }
+    if (e.stopped()) return;
+    e.ring_.finish_piece(*this, it.block);
+  }
 }
 PENSTOCK_INLINE void engine_worker::finish(std::uint64_t s) noexcept {
   block& b = *shell->inner_->block_of(s);
@@ -96,6 +137,8 @@ PENSTOCK_INLINE void engine_worker::waiting(bool begins) noexcept {
 PENSTOCK_INLINE void engine_worker::rest() noexcept {
   if (!shell->limits_.may_work(number)) [[unlikely]]
     shell->limits_.rest(number);
+  if (shell->dear_) [[unlikely]]
+    begin_dear();
 }
 
 PENSTOCK_INLINE engine_setup::engine_setup() = default;
@@ -108,6 +151,11 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   options = given;
   facts = known;
   if (!options.workers) options.workers = default_workers(local_ranks);
+  if (options.autotune) {
+    const tuning_caps& caps = *options.autotune;
+    if (!given.workers && caps.processors) options.workers = std::min(*options.workers, *caps.processors);
+    if (caps.memory) options.memory = std::min(*caps.memory, options.memory.value_or(*caps.memory));
+  }
   if (*options.workers != 0) {
     thread_place::check(options.threads);
     const unsigned own = options.threads.processors.size();
@@ -125,6 +173,29 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   grain_slots = sizes.grain(slots);
   grains = sizes.grains(slots, leading.slots_per_block());
   depth = sizes.depth(slots);
+  if (options.autotune && *options.workers != 0) widen(given, processors_of_rank(local_ranks));
+}
+
+// Sizes of pieces stay those of the default number of workers.
+PENSTOCK_INLINE void engine_setup::widen(const run_options& given, unsigned processors) {
+  constexpr std::uint64_t deeper = 8, max_depth = 128, further = 4;
+  tunes = true;
+  tuned_limits& most = tuning.most;
+  tuning.start = {*options.workers, depth, *options.ahead, 0};
+  tuning.least = most = tuning.start;
+  tuning.crowded = facts.crowded;
+  tuning.within_ns = options.autotune->within_ms * 1'000'000;
+  if (!given.workers) {
+    tuning.least.workers = 1;
+    most.workers =
+        std::max<std::uint64_t>(*options.workers, options.autotune->processors.value_or(processors));
+  }
+  if (!given.depth)
+    most.depth = std::max({most.depth, std::min(deeper * most.depth, max_depth), most.workers + 3});
+  if (!given.ahead && !given.ahead_bytes && facts.latency) most.ahead *= further;
+  options.workers = static_cast<unsigned>(most.workers);
+  options.ahead = most.ahead;
+  depth = detail::to_size(most.depth);
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead() {
@@ -164,6 +235,10 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
+  // Alone, a worker is soonest ready with each batch in its turn.
+  if (calls.find_dear != nullptr && *setup_.options.workers > 1)
+    dear_ = detail::owned(new dear_slots(ring_.blocks()));
+  if (setup_.tunes) apply(setup_.tuning.start);
   leading_.stop_at(stop_.flag());
   delivered_feed_.stop_at(stop_.flag());
   inner_->token = token;
@@ -197,9 +272,12 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
       inner_->ahead.start(leading_, who, watch_, limits_, count != 0, sizes_ahead(), &inner_->place);
       if (count != 0) ++threads;
       if (stopped()) inner_->ahead.let_go();
-      if (const range_store* const there = inner_->ahead.store())
+      if (const range_store* const there = inner_->ahead.store()) {
         account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
+        if (setup_.facts.latency) settle_requests();
+      }
     }
+    if (setup_.tunes) inner_->tuning = detail::owned(new machinery::tuning_state(setup_.tuning));
     if (count != 0) inner_->watchdog.start(explain, this);
     inner_->place.await(threads);
   } catch (const std::system_error& e) {
@@ -212,12 +290,26 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   }
 }
 
+/// Something is fetched ahead: how many requests may be in flight. More than usual may help only where the
+/// storage has no limit of its own.
+PENSTOCK_INLINE void engine_shell::settle_requests() {
+  constexpr std::size_t more = 4;
+  const std::optional<std::size_t>& given = setup_.options.requests.max_in_flight;
+  const bool tunes = setup_.tunes && !given && calls_->report(engine_).max_in_flight == 0;
+  limits_.fetches(tunes ? more * request_queue::usual : given.value_or(0));
+  if (!tunes) return;
+  for (tuned_limits* const one : {&setup_.tuning.start, &setup_.tuning.least})
+    one->requests = request_queue::usual;
+  setup_.tuning.most.requests = more * request_queue::usual;
+  limits_.adjust({.requests = static_cast<std::int64_t>(request_queue::usual)});
+}
+
 /// Sizes for read-ahead: room for the samples requested and those opened, and a quarter of the memory that
 /// the whole run may use.
 PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
   const std::uint64_t rows =
-      std::min(limits_.ahead(), read_ahead::max_rows_ahead) + slots * (ring_blocks() + 2) + 128;
+      std::min(*setup_.options.ahead, read_ahead::max_rows_ahead) + slots * (ring_blocks() + 2) + 128;
   // Large samples go in parts, side by side: five have room, up to 1 GiB.
   const std::uint64_t maximum = setup_.facts.latency
                                     ? std::clamp<std::uint64_t>(5 * setup_.facts.sample_bytes, 256_MiB, 1_GiB)
@@ -263,15 +355,75 @@ PENSTOCK_INLINE void engine_shell::stop() noexcept {
 
 PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
   home_.check();
-  limits_.adjust(wanted);
+  if (!inner_->tuning) {
+    limits_.adjust(wanted);
+  } else {
+    const std::lock_guard guard(inner_->tuning->lock);
+    limits_.adjust(wanted);
+    run_limits& all = inner_->tuning->adjusted;
+    for (const auto one :
+         {&run_limits::workers, &run_limits::depth, &run_limits::ahead, &run_limits::requests})
+      if (wanted.*one) all.*one = wanted.*one;
+  }
   if (wanted.ahead) inner_->ahead.look_again();
+}
+
+// What others have set meanwhile stays.
+PENSTOCK_INLINE void engine_shell::apply(const tuned_limits& wanted) {
+  const run_limits now = limits_.now();
+  run_limits set;
+  const auto want = [&](std::optional<std::int64_t> run_limits::*which, std::uint64_t value) {
+    if (now.*which != static_cast<std::int64_t>(value)) set.*which = static_cast<std::int64_t>(value);
+  };
+  want(&run_limits::workers, wanted.workers);
+  want(&run_limits::depth, wanted.depth * setup_.batches_per_block);
+  want(&run_limits::ahead, wanted.ahead);
+  if (wanted.requests != 0) want(&run_limits::requests, wanted.requests);
+  limits_.adjust(set);
+  if (set.ahead) inner_->ahead.look_again();
+}
+
+/// Lets the tuner look at what was delivered since its last look.
+PENSTOCK_INLINE void engine_shell::tune() {
+  machinery::tuning_state& t = *inner_->tuning;
+  if (t.blocks < t.look_at) return;
+  tuner_totals all;
+  all.ns = detail::now_ns();
+  all.stall_ns = inner_->stall.at(all.ns);
+  all.samples = t.samples;
+  all.blocks = t.blocks;
+  stage_cost source, stages;
+  for (const worker_counts& w : inner_->counts) {
+    all.busy_ns += w.busy_ns.load(std::memory_order_relaxed);
+    all.room_in_stall_ns += w.room_in_stall_ns.load(std::memory_order_relaxed);
+    source.nanoseconds += w.stage(0).nanoseconds;
+    for (std::size_t i = 0; i < setup_.stages.size(); ++i) stages.nanoseconds += w.stage(i).nanoseconds;
+  }
+  if (stages.nanoseconds != 0)
+    all.reading = static_cast<double>(source.nanoseconds) / static_cast<double>(stages.nanoseconds);
+  const std::uint64_t memory = setup_.options.memory.value_or(1_GiB);
+  const std::uint64_t blocks = largest_ * inner_->pool.made(),
+                      held = account_.bytes.load(std::memory_order_relaxed);
+  const std::uint64_t others = std::min(memory, held - std::min(held, blocks));
+  all.max_depth = (memory - others) / std::max<std::uint64_t>(1, largest_ + largest_ / 4);
+  {
+    const std::lock_guard guard(t.lock);
+    const run_limits mine = std::exchange(t.adjusted, {});
+    if (mine.workers) t.tuner.fix(&tuned_limits::workers, limits_.workers());
+    if (mine.depth) t.tuner.fix(&tuned_limits::depth, limits_.blocks());
+    if (mine.ahead) t.tuner.fix(&tuned_limits::ahead, limits_.ahead());
+    if (mine.requests) t.tuner.fix(&tuned_limits::requests, limits_.requests());
+    apply(t.tuner.look(all));
+  }
+  t.look_at = t.blocks + t.tuner.stride();
 }
 
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
   const std::size_t maximum = limits_.blocks();
   if (maximum == ring_.blocks()) return opened_ - delivered_ < maximum;
-  return opened_ == delivered_ || (opened_ - delivered_ < maximum && inner_->pool.out() < maximum);
+  const std::size_t beside = inner_->pool.maximum() - ring_.blocks();  // a chunk of the consumer's
+  return opened_ == delivered_ || (opened_ - delivered_ < maximum && inner_->pool.out() < maximum + beside);
 }
 
 /// Releases the memory of blocks that a lowered depth leaves idle. The run always needs one more block than
@@ -318,11 +470,12 @@ PENSTOCK_INLINE void engine_shell::open_more() {
         return;
       }
       prepare(*b);
+      inner_->block_of(opened_) = b;
+      if (dear_) publish_dear(*b);
     } catch (...) {
       give_back_and_stop(b);  // the feed has advanced and would skip this block
       throw;
     }
-    inner_->block_of(opened_) = b;
     ring_.open(opened_++);
     inner_->ahead.opened(b->slots);
   }
@@ -363,15 +516,39 @@ PENSTOCK_INLINE void engine_shell::place(block& b) {
   if (!setup_.facts.direct && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
 }
 
+/// Tells workers which slots of the block that is opened next to begin before their turn: see `dear_slots`.
+PENSTOCK_INLINE void engine_shell::publish_dear(block& b) {
+  double ns = 0, samples = 0;
+  for (const worker_counts& one : inner_->counts) {
+    ns += static_cast<double>(one.busy_ns.load(std::memory_order_relaxed));
+    samples += static_cast<double>(one.samples.load(std::memory_order_relaxed));
+  }
+  const std::span<dear_slot> found = calls_->find_dear(engine_, b, samples == 0 ? 0 : ns / samples);
+  // what the other workers do meanwhile, in tickets for each sample
+  const double meanwhile = static_cast<double>(limits_.workers() - 1) * static_cast<double>(grains_) /
+                           static_cast<double>(std::max<std::uint64_t>(1, b.slots));
+  std::size_t count = 0;
+  for (const dear_slot& one : found) {
+    const std::uint64_t turn = opened_ * grains_ + one.slot / b.grain_slots;
+    const auto sooner = static_cast<std::uint64_t>(std::min(one.times * meanwhile, 1e15));
+    if (sooner != 0) found[count++] = {one.slot, one.times, turn - std::min(turn, sooner)};
+  }
+  std::sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
+            [](const dear_slot& a, const dear_slot& c) { return a.due < c.due; });
+  if (count != 0) ring_.expect_more(opened_, static_cast<std::uint32_t>(count));
+  dear_->publish(opened_, found.first(count));
+}
+
 /// Of the first block: how many more like it there will be.
 PENSTOCK_INLINE void engine_shell::expect_blocks() {
-  std::uint64_t blocks = inner_->pool.maximum();
+  std::uint64_t blocks = limits_.blocks() + inner_->pool.maximum() - ring_.blocks();
   if (setup_.options.memory)
     blocks = std::min(blocks, *setup_.options.memory / std::max<std::uint64_t>(1, largest_));
   if (blocks > 1) calls_->expect(engine_, detail::to_size(blocks - 1));
 }
 
 PENSTOCK_INLINE block* engine_shell::next() {
+  if (inner_->tuning) tune();
   open_more();
   if (delivered_ == opened_) {
     if (stopped() || !leading_.more()) return nullptr;
@@ -384,6 +561,10 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (!wait_for(delivered_)) return nullptr;
   block* const b = inner_->block_of(delivered_++);
   budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
+  if (inner_->tuning) {
+    ++inner_->tuning->blocks;
+    inner_->tuning->samples += b->slots;
+  }
   consumer_.took(b->batches.size(), b->warnings.load(std::memory_order_relaxed));
   inner_->ahead.passed(b->run_row + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
@@ -483,13 +664,22 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.workers = limits_.workers();
   all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
                                            : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
-  if (home_.here())  // in a child after fork another thread may have held the lock
+  if (home_.here()) {  // in a child after fork another thread may have held the locks
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
+    if (inner_->tuning) {
+      const std::lock_guard guard(inner_->tuning->lock);
+      const autotuner& tuner = inner_->tuning->tuner;
+      const bool depth_is_said = setup_.batched && setup_.batches_per_block == 1;
+      all.autotune = {true, tuner.quiet(), tuner.trials(), tuner.kept(),
+                      as_stages(tuner.best(), tuner.start(), depth_is_said)};
+    }
+  }
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
   all.stall_seconds = static_cast<double>(inner_->stall.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
   add_worker_counts(all, inner_->counts, setup_.stages);
   if (home_.here()) inner_->shown.hold(all);
+  if (!setup_.facts.direct) all.longest_sample_seconds = 0;  // of a whole chunk
   return all;
 }
 

@@ -49,6 +49,26 @@ TEST_CASE(
   CHECK(all.session.in_flight() == 8);
 }
 
+TEST_CASE("run/request_queue: a limit that changes while it works") {
+  penstock::live_limits limits(1, 2, 1, 256);
+  limits.fetches(256);
+  slow_fetching all({.coalesce_gap = 0}, 8 << 20, &limits);
+  limits.adjust({.requests = 4});
+  for (std::uint64_t row = 0; row < 60; ++row) all.want(row, 1000 * row, 500);
+  all.it.fetch(all.list);
+  CHECK(all.session.in_flight() == 4);
+  limits.adjust({.requests = 9});
+  all.session.end_next();
+  CHECK(all.session.in_flight() == 9);
+  limits.adjust({.requests = 2});
+  while (all.session.in_flight() > 2) all.session.end_next();
+  all.session.end_next();
+  CHECK(all.session.in_flight() == 2);
+  all.session.allows = 1;
+  all.session.end_next();
+  CHECK(all.session.in_flight() == 1);
+}
+
 TEST_CASE("run/request_queue: what waits ends with the reads in flight; after a stop nothing begins") {
   slow_fetching all({.coalesce_gap = 0, .max_in_flight = 2});
   for (std::uint64_t row = 0; row < 10; ++row) all.want(row, 1000 * row, 500);

@@ -71,6 +71,18 @@ TEST_CASE(
   CHECK_FALSE(alone.now().workers);
   CHECK_FALSE(alone.now().depth);
   CHECK(alone.now().ahead == 0);
+  // requests only where something is fetched
+  CHECK_THAT(refusal(limits, {.requests = 1}), Contains("fetches nothing ahead"));
+  limits.fetches(32);
+  CHECK(limits.now().requests == 32);
+  CHECK_THAT(refusal(limits, {.requests = 33}), Contains("requests = 33 is not in [1, 32]"));
+  CHECK_THAT(refusal(limits, {.requests = 0}), Contains(".max_in_flight"));
+  limits.adjust({.requests = 8});
+  CHECK(limits.now().requests == 8);
+  CHECK(limits.requests() == 8);
+  limits.fetches(0);
+  CHECK_FALSE(limits.now().requests);
+  CHECK_THAT(refusal(limits, {.requests = 4097}), Contains("[1, 4096]"));
 }
 
 TEST_CASE(

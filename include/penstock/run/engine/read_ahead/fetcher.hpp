@@ -21,9 +21,10 @@ namespace penstock::inline v0_1 {
 /// Threads: `fetch` belongs to one thread; the other members say who may call them.
 class fetcher {
  public:
-  /// See `range_store` and `request_options`.
-  fetcher(std::uint64_t bytes, std::uint64_t rows, const request_options& requests = {})
-      : options_(requests), store_(bytes, rows), queue_(store_, requests.max_in_flight) {}
+  /// See `range_store`, `request_options` and `request_queue`.
+  fetcher(std::uint64_t bytes, std::uint64_t rows, const request_options& requests = {},
+          const live_limits* live = nullptr)
+      : options_(requests), store_(bytes, rows), queue_(store_, requests.max_in_flight, live) {}
   fetcher(const fetcher&) = delete;
   fetcher& operator=(const fetcher&) = delete;
   ~fetcher() { end_reads(); }

@@ -23,7 +23,7 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
   max_bytes_ = sizes.requests.max_coalesced_with(sizes.latency);
   if (who_.ranges != nullptr && own_thread) {
     try {
-      fetcher_ = detail::owned(new fetcher(sizes.bytes, sizes.rows, sizes.requests));
+      fetcher_ = detail::owned(new fetcher(sizes.bytes, sizes.rows, sizes.requests, &limits));
     } catch (const std::bad_alloc&) {
       throw error(errc::io, {"the machine does not give ", sizes.bytes,
                              " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "

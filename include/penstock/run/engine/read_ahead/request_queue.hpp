@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/range_store.hpp>
@@ -74,6 +75,9 @@ class request_limit {
 /// others, and the sessions report from theirs.
 class request_queue {
  public:
+  /// The most requests in flight if neither the session nor the options say.
+  static constexpr std::size_t usual = 64;
+
   /// A session, with threads if it does not read in the background.
   class target {
    public:
@@ -92,8 +96,9 @@ class request_queue {
 
   /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once;
   /// unset: as many as their session lets through, 64 if it says nothing.
-  request_queue(range_store& store, std::optional<std::size_t> maximum)
-      : store_(&store), limit_(maximum.value_or(usual)), maximum_(maximum) {}
+  /// `live`: where the limit is changed while the queue works; must outlive it.
+  request_queue(range_store& store, std::optional<std::size_t> maximum, const live_limits* live = nullptr)
+      : store_(&store), limit_(maximum.value_or(usual)), maximum_(maximum), live_(live) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 
@@ -130,7 +135,7 @@ class request_queue {
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;
   };
-  static constexpr std::size_t max_per_call = 64, usual = 64;
+  static constexpr std::size_t max_per_call = 64;
 
   // The caller of these holds the lock.
   [[nodiscard]] bool may_begin(const item& one);
@@ -152,6 +157,7 @@ class request_queue {
   item *oldest_ = nullptr, *newest_ = nullptr;  // in flight
   request_limit limit_;
   std::optional<std::size_t> maximum_;
+  const live_limits* live_;
   std::size_t in_flight_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, stopped_ = false;

@@ -108,7 +108,9 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.traits().latency) return true;
   const std::size_t allowed = one.to->session_.limits().max_in_flight;
-  limit_.bound(allowed == 0 ? maximum_.value_or(usual) : std::min(maximum_.value_or(allowed), allowed));
+  std::size_t wanted = live_ == nullptr ? 0 : live_->requests();
+  if (wanted == 0) wanted = maximum_.value_or(allowed == 0 ? usual : allowed);
+  limit_.bound(allowed == 0 ? wanted : std::min(wanted, allowed));
   return in_flight_ < limit_.now();
 }
 

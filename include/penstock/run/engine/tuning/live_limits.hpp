@@ -26,10 +26,18 @@ class live_limits {
   void adjust(const run_limits& wanted);
   /// The current limits; without threads there is neither `workers` nor `depth`.
   [[nodiscard]] run_limits now() const noexcept;
+  /// Before the run is used: something is fetched ahead, with at most so many requests in flight; 0: as many
+  /// as the storage lets through.
+  void fetches(std::size_t requests) noexcept {
+    max_requests_ = requests == 0 ? max_in_flight : requests;
+    requests_.store(requests, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
+  /// Requests in flight; 0: as many as the storage lets through.
+  [[nodiscard]] std::size_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
 
   /// The time of all workers together, not counting rests.
   [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
@@ -44,13 +52,16 @@ class live_limits {
 
  private:
   static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
+  static constexpr std::size_t max_in_flight = 4096;
 
   const std::uint32_t max_workers_;
   const std::size_t max_blocks_, batches_per_block_;
   const std::uint64_t max_ahead_;
+  std::size_t max_requests_ = 0;     // 0: nothing is fetched
   std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
   std::atomic<std::size_t> blocks_;
   std::atomic<std::uint64_t> ahead_;
+  std::atomic<std::size_t> requests_{0};
   mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
   std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
 };

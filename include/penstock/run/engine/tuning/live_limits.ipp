@@ -40,11 +40,19 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
                       "open it with more, as in prefetch(n) after batch");
   detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
                       "open it with more, as in prefetch(n) before batch");
+  if (wanted.requests && max_requests_ == 0)
+    throw error(
+        errc::argument,
+        "adjust: this run fetches nothing ahead and has no requests to adjust; write prefetch(n) before "
+        "batch, over a storage that is not in memory");
+  detail::check_limit(wanted.requests, 1, max_requests_, "requests",
+                      "open it with more, as in prefetch(n, {.max_in_flight = 64})");
   const std::lock_guard guard(lock_);
   if (wanted.depth)
     blocks_.store((static_cast<std::size_t>(*wanted.depth) + batches_per_block_ - 1) / batches_per_block_,
                   std::memory_order_relaxed);
   if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
+  if (wanted.requests) requests_.store(static_cast<std::size_t>(*wanted.requests), std::memory_order_relaxed);
   if (wanted.workers) {
     const std::uint64_t now = detail::now_ns();
     worker_ns_ += (now - changed_) * workers();
@@ -60,6 +68,7 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
 PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
   run_limits limits;
   limits.ahead = static_cast<std::int64_t>(ahead());
+  if (const std::size_t most = requests(); most != 0) limits.requests = static_cast<std::int64_t>(most);
   if (max_workers_ == 0) return limits;
   limits.workers = workers();
   limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);

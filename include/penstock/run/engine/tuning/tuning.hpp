@@ -43,6 +43,8 @@ struct tuning {
   static constexpr tuned_number beyond_workers{"blocks in flight beyond workers", 3, "", "4b"};
   static constexpr tuned_number crowded_bytes{"blocks in flight if threads share processors", 2_MiB, "bytes",
                                               "3b"};
+  // What is begun before its turn.
+  static constexpr tuned_number dear{"times the mean from which a sample is begun early", 4, "", "65a"};
   // How threads wait.
   static constexpr tuned_number spins{"looks before a thread parks", 2000, "", "3a"};
   static constexpr tuned_number yields{"yields of a quick consumer if threads share processors", 16, "",
@@ -62,6 +64,8 @@ struct tuning {
   static constexpr std::uint64_t run_time = 20'000;       // ns between two looks whether to stop, for numbers
   static constexpr std::uint64_t run_samples = 8192;      // samples between them, at most
   static constexpr std::uint64_t timed_grains = 64;       // one of so many has its first sample timed
+  static constexpr std::uint64_t learned_time = 1'000;    // ns of a sample from which single ones are timed
+  static constexpr std::uint64_t learned_after = 16;      // samples of a worker before it knows their mean
   static constexpr std::uint64_t gathered_rows = 65'536;  // memory that a gathered batch begins with, at most
 
   static constexpr std::array all{grain,
@@ -78,6 +82,7 @@ struct tuning {
                                   block_time,
                                   beyond_workers,
                                   crowded_bytes,
+                                  dear,
                                   spins,
                                   yields,
                                   quick,

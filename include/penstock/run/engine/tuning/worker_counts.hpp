@@ -61,6 +61,7 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
+  std::atomic<std::uint64_t> longest_ns{0};  // of a grain
   std::uint64_t run = 1;  // samples of plain values that take about 20 us; the worker's own
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
@@ -140,7 +141,7 @@ class shown_counters {
 
  private:
   std::mutex lock_;
-  double stall_ = 0, other_stall_ = 0, room_ = 0;
+  double stall_ = 0, slow_sample_ = 0, other_stall_ = 0, room_ = 0;
   std::vector<double> stages_;
 };
 

@@ -18,6 +18,8 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  if (nanoseconds > longest_ns.load(std::memory_order_relaxed))
+    longest_ns.store(nanoseconds, std::memory_order_relaxed);
   if (count != 0)
     run = std::clamp<std::uint64_t>(tuning::run_time * count / (nanoseconds + 1), 1, tuning::run_samples);
 }
@@ -62,7 +64,8 @@ PENSTOCK_INLINE void shown_counters::hold(run_counters& all) {
   all.waiting_for_room = raise(room_, all.waiting_for_room);
   // A wait that lasts has no reason yet; what it has shown without one stays so.
   all.stall_seconds = raise(stall_, all.stall_seconds);
-  all.stall_on_slow_sample = stall_ - raise(other_stall_, std::max(0.0, stall_ - all.stall_on_slow_sample));
+  raise(slow_sample_, all.stall_on_slow_sample);
+  all.stall_on_slow_sample = stall_ - raise(other_stall_, std::max(0.0, stall_ - slow_sample_));
 }
 
 PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
@@ -80,6 +83,7 @@ PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker
     all.waiting_for_room += seconds(w.room_ns);
     all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
     all.waiting_for_input += seconds(w.input_ns);
+    all.longest_sample_seconds = std::max(all.longest_sample_seconds, seconds(w.longest_ns));
   }
   all.waiting_for_room += static_cast<double>(unended) * 1e-9;
   for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -67,7 +67,7 @@ struct block_delivery {
 ///   sequence[r] the consumer stores the word of s once everything that workers read in the block is prepared
 ///             and the block's last batch has been returned. A worker waits for equality.
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
-///             `ready`.
+///             `ready`. Where a block has more pieces than grains, the consumer begins below 0.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
 /// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
 /// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
@@ -92,6 +92,19 @@ class ring {
 
   /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
+  /// Consumer, before it opens block s: the block has so many pieces beyond its grains; see `dear_slots`.
+  /// Nobody touches `done` between the last piece of a block and the first of the next one here.
+  void expect_more(std::uint64_t s, std::uint32_t pieces) noexcept {
+    slots_[s % blocks_].done.store(0u - pieces, std::memory_order_relaxed);
+  }
+  /// A worker: a piece of block s that is no grain is finished. May be the last one, and finish the block.
+  void finish_piece(auto& work, std::uint64_t s) noexcept { finish_grain(work, slots_[s % blocks_], s); }
+  /// A worker with a grain of block s, which will finish later: so many pieces are finished.
+  void count_pieces(std::uint64_t s, std::uint32_t pieces) noexcept {
+    slots_[s % blocks_].done.fetch_add(pieces, std::memory_order_acq_rel);
+  }
+  /// The ticket that a worker gets next, about.
+  [[nodiscard]] std::uint64_t next_ticket() const noexcept { return ticket_.load(std::memory_order_relaxed); }
 
   /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {

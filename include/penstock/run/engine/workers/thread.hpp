@@ -13,7 +13,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A thread that runs one member function and is joined on destruction. Not std::jthread, which instantiates
+/// A thread that runs one member function and is joined on destruction; `top` and `perf` show it as
+/// "penstock", and so does `read_interference`. Not std::jthread, which instantiates
 /// a hundred functions for everything that it may run.
 class joined_thread : detail::unmovable {
  public:
@@ -24,6 +25,7 @@ class joined_thread : detail::unmovable {
   void start(T& object) {
     begin(
         [](void* it) noexcept -> void* {
+          take_name();
           (static_cast<T*>(it)->*Member)();
           return nullptr;
         },
@@ -36,6 +38,7 @@ class joined_thread : detail::unmovable {
   }
 
  private:
+  static void take_name() noexcept;
   void begin(void* (*what)(void*), void* it) {
     if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
       throw std::system_error(code, std::generic_category());

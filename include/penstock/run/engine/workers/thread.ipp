@@ -9,6 +9,12 @@
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void joined_thread::take_name() noexcept {
+#if defined(__linux__)
+  ::pthread_setname_np(::pthread_self(), "penstock");
+#endif
+}
+
 PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
 #ifdef MADV_WIPEONFORK
   const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
