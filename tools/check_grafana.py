@@ -15,7 +15,7 @@ from source_tree import PENSTOCK, ROOT, finish
 
 PATH = ROOT / "docs" / "grafana.json"
 # The pieces of each family in metrics.ipp: its name, its kind, and the label that tells its series apart.
-FAMILY = re.compile(r'\{"(penstock_\w+)",.*?\b(counter|gauge|histogram),\s*(?:true|false),\s*(?:"(\w+)"|\{\})', re.S)
+FAMILY = re.compile(r'\{"(penstock_\w+)",.*?\b(counter|gauge|histogram),\s*(?:true|false),\s*"(\w*)"', re.S)
 BUILT_IN = {"__rate_interval", "__interval", "__range"}
 
 
