@@ -29,6 +29,7 @@
 
 namespace penstock::inline v0_1 {
 
+/// Where `dashboard` serves, and to whom.
 struct dashboard_options {
   std::uint16_t port = 0;             ///< 0: any that is free
   std::string address = "127.0.0.1";  ///< of this machine, in digits; "0.0.0.0": all of them
