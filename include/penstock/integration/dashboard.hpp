@@ -69,7 +69,7 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
 
   /// Notes the run's counters once a second from now on.
   void begin(::asio::io_context& io) {
-    timer_.emplace(io, std::chrono::steady_clock::now());
+    timer_.emplace(io);
     wait();
   }
 
@@ -87,7 +87,7 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
   using clock = std::chrono::steady_clock;
 
   void wait() {
-    timer_->expires_at(timer_->expiry() + std::chrono::seconds(1));
+    timer_->expires_after(std::chrono::seconds(1));
     timer_->async_wait([kept = weak_from_this()](const std::error_code& failed) {
       const auto it = kept.lock();
       if (failed || !it) return;
