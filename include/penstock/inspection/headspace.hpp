@@ -131,8 +131,9 @@ bool take_lesser_turn(const Plan& p, const headspace_limits& limits, std::uint64
 /// and takes one step if that has passed. Memory: two runs, one batch, and the 32 samples, up to 1 GiB. The
 /// plan is opened several times. A plan with `keep_in_memory` has kept what the turns so far have seen.
 /// A `stop` token ends it after the current step, with `stopped` in the report.
-/// Throws what stages and the step throw, with all runs stopped; `errc::argument` if there is no batch, if the
-/// step moves the batch away, and for options that measure nothing. Threads: call it from the thread of the loop; it waits for all it has started.
+/// Throws what stages and the step throw, with all runs stopped; `errc::argument` if there is no batch, if
+/// the step moves the batch away, and for options that measure nothing. Threads: call it from the thread of
+/// the loop; it waits for all it has started.
 /// Sources: SPDL's headspace analysis (facebookresearch/spdl, CacheDataLoader), and the differential
 /// measurement of DS-Analyzer (Mohan et al., Analyzing and Mitigating Data Stalls in DNN Training, 2021).
 template <headspace_stages Stages = headspace_stages::measured, class Source, class... Parts, class Step>
