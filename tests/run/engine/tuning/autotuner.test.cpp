@@ -209,8 +209,7 @@ TEST_CASE("run/engine/tuning/autotuner: a step that takes another time begins it
   run.what().cost = 0.1;  // one would do
   tune(run, tuner, run.now() + 30'000);
   CHECK(tuner.quiet());
-  CHECK(static_cast<double>(rate_with(run.what(), tuner.best())) >=
-        0.98 * rate_with(run.what(), tuner.start()));
+  CHECK(rate_with(run.what(), tuner.best()) >= 0.98 * rate_with(run.what(), tuner.start()));
 }
 
 TEST_CASE("run/engine/tuning/autotuner: what is slower is given back at once, what is fixed stays") {
