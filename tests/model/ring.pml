@@ -168,12 +168,10 @@ inline adjust(count) {
 }
 
 inline open_block(s) {
-  if
-  :: DEAR ->
-     done[(s) % BLOCKS] = 255; /* below 0 */
-     d_step { open_now[s] = true; dear[(s) % BLOCKS] = WORD(s) }
-  :: else
-  fi;
+#if DEAR
+  done[(s) % BLOCKS] = 255; /* below 0 */
+  d_step { open_now[s] = true; dear[(s) % BLOCKS] = WORD(s) };
+#endif
   d_step { open_now[s] = true; turn[(s) % BLOCKS] = WORD(s) };
   if
   :: stopped -> turn[(s) % BLOCKS] = STOP
@@ -191,9 +189,10 @@ proctype worker(byte _me) {
      :: stopped -> break
      :: else
      fi;
-     go = false;
+     go = false; /* fewer states */
+#if DEAR
      if
-     :: DEAR -> claim()
+     :: claim()
      :: skip
      fi;
      if
@@ -206,6 +205,7 @@ proctype worker(byte _me) {
         finish_grain()
      :: else
      fi;
+#endif
      d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
      if
      :: turn[r] == WORD(s) -> go = true
@@ -216,10 +216,12 @@ proctype worker(byte _me) {
      :: else
      fi;
      evaluate();
+#if DEAR
      if
-     :: DEAR && t % GRAINS == GRAINS - 1 -> take()
+     :: t % GRAINS == GRAINS - 1 -> take()
      :: else
      fi;
+#endif
      if
      :: stopped -> break
      :: else
