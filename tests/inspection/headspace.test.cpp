@@ -221,8 +221,9 @@ TEST_CASE("inspection/headspace: a slow source is named, and how much it costs")
     if (b.values()[0] == 1000) is_as_left = true;
     b.values()[0] = 1000;
   };
-  const auto found = ps::headspace(slow_numbers(1, std::chrono::milliseconds(1)), step,
-                                   {.batches = 4, .at_least = {}, .turns = 2, .within = std::chrono::milliseconds(1500)});
+  const auto found =
+      ps::headspace(slow_numbers(1, std::chrono::milliseconds(1)), step,
+                    {.batches = 4, .at_least = {}, .turns = 2, .within = std::chrono::milliseconds(1500)});
   CHECK(is_as_left);
   CHECK(last_epoch > 1);  // a plan of three batches goes on
   CHECK(found.why.limit == ps::bottleneck::cpu);
