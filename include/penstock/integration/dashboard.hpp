@@ -29,6 +29,7 @@
 
 namespace penstock::inline v0_1 {
 
+/// Where `dashboard` serves, and to whom.
 struct dashboard_options {
   std::uint16_t port = 0;             ///< 0: any that is free
   std::string address = "127.0.0.1";  ///< of this machine, in digits; "0.0.0.0": all of them
@@ -68,7 +69,7 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
 
   /// Notes the run's counters once a second from now on.
   void begin(::asio::io_context& io) {
-    timer_.emplace(io, std::chrono::steady_clock::now());
+    timer_.emplace(io);
     wait();
   }
 
@@ -86,7 +87,7 @@ class dashboard_state : public std::enable_shared_from_this<dashboard_state> {
   using clock = std::chrono::steady_clock;
 
   void wait() {
-    timer_->expires_at(timer_->expiry() + std::chrono::seconds(1));
+    timer_->expires_after(std::chrono::seconds(1));
     timer_->async_wait([kept = weak_from_this()](const std::error_code& failed) {
       const auto it = kept.lock();
       if (failed || !it) return;

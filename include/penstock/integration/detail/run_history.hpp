@@ -26,6 +26,7 @@ namespace penstock::inline v0_1::detail {
 class run_history {
  public:
   static constexpr std::size_t longest = 600, judged = 10;
+  static constexpr double shortest = 0.25;  // seconds
 
   /// In: the stages of the plan as they are written, and what `describe` says of it.
   run_history(const std::vector<std::string>& stages, std::string_view description) {
@@ -33,11 +34,14 @@ class run_history {
     description_ = json_quoted(description.substr(0, description.find("\ntuning:")));
   }
 
-  /// Adds the counters of now, of a run that has `ended` or not. Counters at which no time has passed add no
-  /// point.
+  /// Adds the counters of now, of a run that has `ended` or not. If hardly any time has passed, they add no
+  /// point: its rates would be noise.
   void add(run_counters now, bool ended) {
     ended_ = ended;
-    if (!recent_.empty() && now.seconds <= recent_.back().seconds) return;
+    if (!recent_.empty() && now.seconds < recent_.back().seconds + shortest) {
+      recent_.back() = std::move(now);
+      return;
+    }
     const run_counters last = since(now, recent_.empty() ? run_counters{} : recent_.back());
     points_.push_back({++number_, now.seconds, last.samples_per_second(), last.bytes_per_second(),
                        std::min(1.0, last.stall()), now.ready});
