@@ -286,6 +286,15 @@ TEST_CASE("hostile clients are cut off, and keep nobody out") {
   auto stuck = stuck_clients(served.port(), 70);  // a server ends at once, whoever is connected
 }
 
+TEST_CASE("of too many connections the oldest goes, which waits for a request") {
+  auto run = loader(8).open();
+  const auto served = ps::serve_metrics(run, {.deadline = 10min});
+  auto stuck = stuck_clients(served.port(), 70);
+  std::string rest;
+  CHECK(stuck[0].receive(rest, 1) == plain_client::ending::closed);
+  CHECK(page(served).starts_with("# HELP"));
+}
+
 TEST_CASE("Prometheus scrapes a run") {
   if (!have_program("Prometheus", "prometheus --version")) return;
   const temp_dir folder;
