@@ -158,7 +158,8 @@ penstock_row(range_v3 "Runs and epochs as views of range-v3" LIBRARY "range-v3"
   FIND range-v3
   VCPKG range-v3 CONAN "range-v3/[>=0.12 <1]")
 
-penstock_row(asio "Batches awaited in coroutines and callbacks of Asio" LIBRARY "Asio without Boost"
+penstock_row(asio "Batches awaited in coroutines and callbacks of Asio, and metrics served over HTTP"
+  LIBRARY "Asio without Boost"
   FIND PenstockAsio PACKAGES asio TARGETS asio::asio
   HEADER asio/version.hpp
   DEFINES ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1 # Asio 1.22 looks for C++20 coroutines only with GCC

@@ -4,7 +4,8 @@
    one consumer and a thread that stops the ring at any moment (or never). Checked: a grain is evaluated once, only
    while its block is open; a block is delivered when all of its grains are done; `finish` runs once a block, before
    delivery; nobody sleeps for ever (no invalid end state), stopped or not. A third thread lowers and raises the number
-   of workers (live_limits.hpp) at any moments: one beyond it rests before it takes a ticket.
+   of workers (live_limits.hpp) at any moments: one beyond it rests before it takes a ticket. With DEAR, each block has
+   a slot in its last grain that a worker without a ticket may begin early, at any moment or never (dear_slots.hpp).
 
    Operations on words are sequentially consistent here, as those that wait and stop are in the code. A wait sleeps
    only if the word still is what was seen, and wakes only when somebody notifies: a missing notify is a deadlock. */
@@ -24,6 +25,9 @@
 #ifndef MOVES
 #define MOVES 1 /* whether somebody adjusts */
 #endif
+#ifndef DEAR
+#define DEAR 0
+#endif
 #define THREADS (WORKERS + 2)
 #define STOP 255
 #define WORD(s) ((s) + 1)
@@ -35,6 +39,7 @@ byte ticket;
 byte turn[BLOCKS];
 byte ready[BLOCKS];
 byte done[BLOCKS];
+byte dear[BLOCKS]; /* the word of the block whose slot nobody has begun */
 bool stopped;
 byte at_work = WORKERS;
 
@@ -43,6 +48,7 @@ bool open_now[SEQUENCES];
 bool delivered[SEQUENCES];
 byte evaluated[SEQUENCES * GRAINS];
 byte finished[SEQUENCES];
+byte evaluated_apart[SEQUENCES];
 byte workers_left = WORKERS;
 
 /* sleeping: 2r waits for turn[r], 2r + 1 for ready[r] */
@@ -113,6 +119,33 @@ inline evaluate() {
   }
 }
 
+/* Of the slot of block s that is no part of its grain. */
+inline evaluate_apart() {
+  d_step {
+    assert(open_now[s] && !delivered[s]);
+    evaluated_apart[s]++;
+    assert(evaluated_apart[s] == 1)
+  }
+}
+
+/* Who evaluates its grain begins the slot if nobody has. */
+inline take() {
+  d_step { if :: dear[r] == WORD(s) -> dear[r] = 0; go = true :: else -> go = false fi };
+  if
+  :: go -> done[r]++; evaluate_apart()
+  :: else
+  fi
+}
+
+inline claim() {
+  if
+  :: r = 0
+  :: BLOCKS > 1 -> r = BLOCKS - 1
+  fi;
+  seen = dear[r];
+  d_step { go = false; if :: seen != 0 && dear[r] == seen -> dear[r] = 0; s = seen - 1; go = true :: else fi }
+}
+
 inline finish_grain() {
   d_step { done[r]++; last = (done[r] == GRAINS) };
   if
@@ -135,6 +168,10 @@ inline adjust(count) {
 }
 
 inline open_block(s) {
+#if DEAR
+  done[(s) % BLOCKS] = 255; /* below 0 */
+  d_step { open_now[s] = true; dear[(s) % BLOCKS] = WORD(s) };
+#endif
   d_step { open_now[s] = true; turn[(s) % BLOCKS] = WORD(s) };
   if
   :: stopped -> turn[(s) % BLOCKS] = STOP
@@ -152,6 +189,23 @@ proctype worker(byte _me) {
      :: stopped -> break
      :: else
      fi;
+     go = false; /* fewer states */
+#if DEAR
+     if
+     :: claim()
+     :: skip
+     fi;
+     if
+     :: go ->
+        evaluate_apart();
+        if
+        :: stopped -> break
+        :: else
+        fi;
+        finish_grain()
+     :: else
+     fi;
+#endif
      d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
      if
      :: turn[r] == WORD(s) -> go = true
@@ -162,6 +216,12 @@ proctype worker(byte _me) {
      :: else
      fi;
      evaluate();
+#if DEAR
+     if
+     :: t % GRAINS == GRAINS - 1 -> take()
+     :: else
+     fi;
+#endif
      if
      :: stopped -> break
      :: else
@@ -191,7 +251,7 @@ proctype consumer(byte _me) {
        :: k < GRAINS -> assert(evaluated[next * GRAINS + k] == 1); k++
        :: else -> break
        od;
-       assert(finished[next] == 1);
+       assert(finished[next] == 1 && evaluated_apart[next] == DEAR);
        delivered[next] = true;
        open_now[next] = false;
        k = 0

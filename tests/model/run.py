@@ -32,12 +32,14 @@ class Model:
     every: int = 1
 
 
-PLAIN = (1, 2, 2, 2, 0)
-MOVING = (1, 1, 2, 1, 1)
+PLAIN = (1, 2, 2, 2, 0, 0)
+MOVING = (1, 1, 2, 1, 1, 0)
+EARLY = (1, 1, 2, 1, 0, 1)
 RING = Model(
-    names=("BLOCKS", "GRAINS", "WORKERS", "SEQUENCES", "MOVES"),
-    small=[PLAIN, MOVING],
-    long=[(1, 1, 2, 3, 0), (2, 1, 2, 3, 0), (2, 2, 2, 2, 0), (1, 2, 2, 3, 0), (2, 1, 3, 2, 0), (1, 1, 2, 2, 1)],
+    names=("BLOCKS", "GRAINS", "WORKERS", "SEQUENCES", "MOVES", "DEAR"),
+    small=[PLAIN, MOVING, EARLY],
+    long=[(1, 1, 2, 3, 0, 0), (2, 1, 2, 3, 0, 0), (2, 2, 2, 2, 0, 0), (1, 2, 2, 3, 0, 0), (2, 1, 3, 2, 0, 0),
+          (1, 1, 2, 2, 1, 0), (1, 1, 2, 2, 0, 1), (1, 1, 2, 1, 1, 1)],
     wrong=[
         ("a block is opened without waking workers", r"(fi;\n)  notify\(2 \* \(\(s\) % BLOCKS\)\)", r"\1  skip",
          PLAIN),
@@ -50,6 +52,11 @@ RING = Model(
          "at_work = at_work | ACTIVE_STOPPED", MOVING),
         ("a worker rests with a ticket", r"  :: rest\(\);\n(.*?)     (d_step \{ t = ticket;.*?\};)\n",
          r"  :: \2\n     rest();\n\1", MOVING),
+        ("a slot is left to who may begin it early", r"if :: dear\[r\] == WORD\(s\) -> ", "if :: false -> ", EARLY),
+        ("a block is ready without its slot", r"done\[\(s\) % BLOCKS\] = 255;", "skip;", EARLY),
+        ("a slot is claimed that somebody has", r"seen != 0 && dear\[r\] == seen", "seen != 0", EARLY),
+        ("a slot is shown before it is counted", r"(  done\[.*?255;).*?\n(  d_step \{.*?dear.*?\};)\n", r"\2\n\1\n",
+         EARLY),
     ],
 )
 

@@ -54,6 +54,7 @@ ps::run_counters different() {
   c.worker_busy_seconds = 7;
   c.waiting_for_room = 2;
   c.waiting_for_input = 0.75;
+  c.longest_sample_seconds = 0.75;
   c.block_waits.add(0);
   c.block_waits.add(3'000);
   c.block_waits.add(100'000'000'000);
@@ -128,6 +129,7 @@ TEST_CASE("observe/metrics: every counter has its series, with its labels") {
   CHECK(of("penstock_worker_seconds_total", "state", "busy") == 7);
   CHECK(of("penstock_worker_seconds_total", "state", "waiting_for_room") == 2);
   CHECK(of("penstock_worker_seconds_total", "state", "waiting_for_input") == 0.75);
+  CHECK(of("penstock_longest_sample_seconds") == 0.75);
   CHECK(of("penstock_workers") == 2);
   CHECK(of("penstock_depth") == 8);
   CHECK(of("penstock_batches_ready") == 5);

@@ -111,18 +111,18 @@ TEST_CASE("observe/metrics_file: a writer writes in the background, and its fail
   const penstock_test::temp_dir folder;
   const auto plan = ps::generated(64, [](std::uint64_t i) { return i; }) | ps::batch(4);
   auto first = std::make_optional(plan.open());
-  const std::string page = (folder.path() / "a.prom").string(), lines = (folder.path() / "a.jsonl").string();
+  const std::string one = (folder.path() / "a.prom").string(), many = (folder.path() / "a.jsonl").string();
   {
-    const ps::metrics_writer often(first->monitor(), lines, {.every = 1ms, .labels = {{"run", "x"}}});
-    const ps::metrics_writer rarely(first->monitor(), page, {.every = 1h});
+    const ps::metrics_writer often(first->monitor(), many, {.every = 1ms, .labels = {{"run", "x"}}});
+    const ps::metrics_writer rarely(first->monitor(), one, {.every = 1h});
     while (often.written() < 3) std::this_thread::sleep_for(1ms);
     CHECK(rarely.written() == 0);
     while (first->next()) {
     }
     first.reset();
   }
-  CHECK(metrics_page(text_of(page)).value("penstock_batches_delivered_total") == 16);
-  const std::string all = text_of(lines);
+  CHECK(metrics_page(text_of(one)).value("penstock_batches_delivered_total") == 16);
+  const std::string all = text_of(many);
   const std::size_t last = all.rfind('\n', all.size() - 2);
   CHECK(json::parse(all.substr(last + 1))["penstock_batches_delivered_total"].number == 16);
 
@@ -153,9 +153,9 @@ TEST_CASE("observe/metrics_file: a writer writes in the background, and its fail
   std::fclose(told);
   CHECK(std::count(line.begin(), line.end(), '\n') == 1);
   CHECK_THAT(line, penstock_test::contains("no/a.prom"));
-  CHECK_THROWS_WITH(ps::metrics_writer(second.monitor(), page, {.every = 0ms}),
+  CHECK_THROWS_WITH(ps::metrics_writer(second.monitor(), one, {.every = 0ms}),
                     penstock_test::contains("every 1 ms to every day"));
-  CHECK_THROWS_WITH(ps::metrics_writer(second.monitor(), page, {.labels = {{"le", "x"}}}),
+  CHECK_THROWS_WITH(ps::metrics_writer(second.monitor(), one, {.labels = {{"le", "x"}}}),
                     penstock_test::contains("another name"));
 }
 

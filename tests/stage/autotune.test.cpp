@@ -13,6 +13,7 @@
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/memory.hpp>
 #include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 
 #include "support/catch.hpp"
@@ -20,6 +21,7 @@
 #include "support/disturbed_run.hpp"
 #include "support/evaluate_each.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -116,6 +118,14 @@ TEST_CASE("stage/autotune: samples, order and states are those of positions, wha
   const auto plan = numbers() | ps::batch(4) | ps::autotune({.processors = 6, .within = 100ms});
   auto run = plan.open();
   CHECK(ps::report(run.counters()).find("autotune, still trying: 0 trials") != std::string::npos);
+  std::atomic<bool> went_back{false};
+  std::jthread watcher([&went_back, monitor = run.monitor()](const std::stop_token& end) {
+    for (std::uint64_t trials = 0; !end.stop_requested(); std::this_thread::sleep_for(100us)) {
+      const std::uint64_t now = monitor.counters().autotune.trials;
+      went_back = went_back || now < trials;
+      trials = now;
+    }
+  });
   ps::state middle;
   // A step that changes, so that trials begin again and again.
   for (std::uint64_t pass = 0; pass < 100; ++pass) {
@@ -129,6 +139,8 @@ TEST_CASE("stage/autotune: samples, order and states are those of positions, wha
     if (pass > 2 && run.counters().autotune.trials > 3) break;
   }
   CHECK(run.counters().autotune.trials > 3);
+  watcher = {};
+  CHECK_FALSE(went_back);
 
   // And by others, at once: what they set stays.
   auto other = plan.open(middle);

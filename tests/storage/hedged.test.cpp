@@ -92,6 +92,7 @@ TEST_CASE("storage/hedged: a second read that ends first wins, and the first doe
   CHECK(late.outcomes.failures() == 0);
   CHECK(late.session.report().counters ==
         ps::storage_counters{.requests = 3, .bytes = 32, .hedges = 1, .hedges_won = 1});
+  CHECK(late.session.report().requests.durations.count() == 3);
 }
 
 TEST_CASE("storage/hedged: where a read can be abandoned, the caller waits until it has ended") {

@@ -193,6 +193,10 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
   std::array<std::byte, 1> one{};
   for (std::uint64_t i = 0; i < 100; ++i) lasts.read(0, i, one);
   CHECK(lasts.report().counters == ps::storage_counters{.requests = 200, .bytes = 100, .retries = 100});
+  const ps::store_requests requests = lasts.report().requests;  // of the storage inside
+  CHECK(requests.answered == 100);
+  CHECK(requests.failed == 100);
+  CHECK(requests.durations.count() == 200);
 
   const auto endless = ps::retrying(dead, {.attempts = 1000, .initial_backoff = 0ms, .budget = 0}).connect();
   CHECK_THAT(failure_of(endless), contains("after 1000 attempts"));
@@ -501,6 +505,8 @@ TEST_CASE("storage/retrying: views are the views of the storage inside") {
   session.read(1, 0, five);
   CHECK(ps::text_of(five) == "short");
   CHECK(session.report().counters == ps::storage_counters{.requests = 1, .bytes = 5});
+  CHECK(session.report().requests.answered == 1);
+  CHECK(session.report().requests.durations.count() == 1);
   session.will_need(0, 0, 10);
 }
 

@@ -113,6 +113,8 @@ TEST_CASE("storage/s3: what a request has, and how often it is sent") {
   CHECK(log.last().find("\r\nx-amz-checksum-mode: ENABLED\r\n") != std::string::npos);
   CHECK(log.all().size() == 3);
   CHECK(session.report().counters == ps::storage_counters{.requests = 3, .bytes = 5100});
+  CHECK(session.report().requests.answered == 3);
+  CHECK(session.report().requests.durations.count() == 3);
   CHECK_THROWS_AS(s3_read(session, 0, 4990, 11), ps::error);
   CHECK(log.all().size() == 3);
 
@@ -432,6 +434,10 @@ TEST_CASE("storage/s3: what may pass is tried again, and single reads can be end
     CHECK((s3_read(session, 0, 7, 90) == s3_bytes.substr(7, 90)));
     CHECK(session.report().counters ==
           ps::storage_counters{.requests = 4, .bytes = 90, .slow_downs = 2, .retries = 2});
+    const ps::store_requests requests = session.report().requests;
+    CHECK(requests.answered == 2);
+    CHECK(requests.failed == 2);
+    CHECK(requests.durations.count() == 4);
   }
   options.connection.retries = {.attempts = 0};
   const ps::error e = s3_error_of([&] { (void)ps::s3({"bucket/key"}, options); });

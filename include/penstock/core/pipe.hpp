@@ -130,6 +130,16 @@ concept source_with_names = requires(const T& s) {
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
+/// `Wrong`, or if that is none, what a stage finds that looks at all that is before it: `template <class
+/// Before> static consteval auto diagnose_behind()`.
+template <class Wrong, class L, class R>
+consteval auto diagnose_behind() {
+  if constexpr (is_right<Wrong> && requires { R::template diagnose_behind<L>(); })
+    return R::template diagnose_behind<L>();
+  else
+    return Wrong{};
+}
+
 template <class L, class R>
 consteval auto diagnose() {
   if constexpr (!part<L>)
@@ -149,7 +159,7 @@ consteval auto diagnose() {
   else if constexpr (plain_source<L> && sized_part<L> && !source_with_names<L>)
     return mistakes::source_without_names{};
   else if constexpr (begun<L>)
-    return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
+    return diagnose_behind<typename diagnose_tuple<L, typename parts_of<R>::type>::type, L, R>();
   else
     return mistakes::none{};
 }

@@ -108,7 +108,7 @@ class chosen_cache_node : public sample_cache_node<Up, Element> {
     base::add(p.source.index, made);
   }
   template <class Timing, class Sink>
-  void try_here(sample_position p, worker& w, Sink& sink, Timing timing) const {
+  [[gnu::noinline]] void try_here(sample_position p, worker& w, Sink& sink, Timing timing) const {
     std::uint64_t shown = now_ns(), bytes = 0;
     this->up.evaluate(
         p, w.up,
@@ -165,10 +165,10 @@ class place_choosing_node {
   void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     const place_turn turn = choice_->next();
     if (turn != w.turn) tell_places(w.up, w.turn = turn);
-    if (!turn.tries || turn.place != 0) return up.evaluate(p, w.up, sink, timing);
-    const std::uint64_t begin = now_ns();
+    const bool measures = turn.tries && turn.place == 0;
+    const std::uint64_t begin = measures ? now_ns() : 0;
     up.evaluate(p, w.up, sink, timing);
-    choice_->measured(0, now_ns() - begin, 0);
+    if (measures) choice_->measured(0, now_ns() - begin, 0);
   }
 
  private:

@@ -86,6 +86,33 @@ consteval bool is_kept_place() {
     return is_right<typename diagnose_all<as_shown<Context>, Stage, Rest...>::type>;
 }
 
+template <class Context, class Stage, class... Rest>
+consteval bool any_kept_place() {
+  if constexpr (is_kept_place<Context, Stage, Rest...>())
+    return true;
+  else if constexpr (sizeof...(Rest) == 0)
+    return false;
+  else
+    return any_kept_place<typename fold_context<Context, Stage>::type, Rest...>();
+}
+
+/// What is wrong with a stage that chooses a place behind a source or a plan.
+template <class Chooser, class Before>
+struct chooser_behind {
+  static consteval auto diagnose() {
+    return mistakes::unless<any_kept_place<context_of<Before>, Chooser>(), mistakes::keep_nowhere>{};
+  }
+};
+template <class Chooser, class Source, class... Stages>
+struct chooser_behind<Chooser, plan<Source, Stages...>> {
+  static consteval auto diagnose() {
+    return typename first_mistake<
+        mistakes::unless<!(std::is_same_v<Stages, Chooser> || ...), mistakes::keep_chosen_twice>,
+        mistakes::unless<any_kept_place<context_of<Source>, Stages..., Chooser>(),
+                         mistakes::keep_nowhere>>::type{};
+  }
+};
+
 /// Builds the stages of a chain from those of a plan. `Others`: contexts of samples that an earlier place
 /// shows.
 template <class Chooser>

@@ -74,6 +74,7 @@ struct headspace_legs {
   std::size_t first_stages = 0, last_stages = 0;  ///< counted stages that cost nothing in these legs
   std::string copy{};                             ///< the stage that copies to the device
   double processors = 1;                          ///< for the step's threads and the workers
+  bool loop_gathers = false;  ///< the thread of the loop puts batches together
   bool stopped = false;
 };
 
@@ -123,8 +124,8 @@ bool take_lesser_turn(const Plan& p, const headspace_limits& limits, std::uint64
 /// read forward, after `filter` and with `pack`, counters tell all. `headspace<headspace_stages::counted>`
 /// compiles none of these loops: use it also if a function does not compile behind `keep_in_memory`.
 ///
-/// The verdict: `consumer` if loading costs less than 5 %; `starved` if loader and step disturb each other,
-/// because their threads want more processors than there are; `jitter` as `judge` says it; else `io`, `cpu`
+/// The verdict: `consumer` if loading costs less than 5 %, or the loop does not wait for it; `starved` if step
+/// and loader together have more to compute than their processors can do in the time of the slower one; `jitter` as `judge` says it; else `io`, `cpu`
 /// or `copy`, by the stage that costs most.
 ///
 /// Cost: `turns` times up to six loops of `batches`, about `within` at most: each turn gets its part of it,
@@ -159,6 +160,7 @@ template <headspace_stages Stages = headspace_stages::measured, class Source, cl
   const detail::headspace_limits limits = detail::limits_of_turns(options, 3 + has_first + has_last + copies);
 
   detail::headspace_legs legs;
+  legs.loop_gathers = !parts::direct;
   run_options alone = options_of(p);
   alone.workers = 0;
   alone.depth = 2;

@@ -34,22 +34,27 @@ PENSTOCK_INLINE double processors_for(const run_options& options) {
   return usable_processors() + more;
 }
 
-/// Whether the threads of the step and the workers wait for each other's processors.
+/// Whether the step and the workers want more processors than they may use.
 PENSTOCK_INLINE bool is_starved(const headspace_legs& legs) {
-  if (legs.loader.counters.workers == 0) return false;
   const double real = legs.real.seconds(), slower = std::max(legs.cached.seconds(), legs.loader.seconds());
-  const processor_use all = legs.real.use_of_step(), step = legs.cached.use_of_step(),
-                      load = legs.loader.use_of_step();
-  const auto wanted = [](const processor_use& use) { return use.used + use.waited; };
-  // Side by side they take longer than each alone, because they wait for processors, and together they want
-  // more of them than there are. What else runs on the machine makes each of them wait when alone, too.
-  const double lost = real - slower;
-  const bool disturbed = lost > 0.25 * slower && all.waited - step.waited - load.waited > 0.5 * lost &&
-                         wanted(step) + wanted(load) > 0.75 * legs.processors * slower;
+  const processor_use step = legs.cached.use_of_step(), load = legs.loader.use_of_step();
+  const unsigned workers = legs.loader.counters.workers;
+  if (workers == 0) return false;
+  // What a leg would take if its threads never waited for a processor.
+  const auto undisturbed = [](const headspace_leg& leg, const processor_use& use) {
+    const double all = leg.seconds(), threads = all > 0 ? (use.used + use.waited) / all : 0;
+    return std::max(0.0, all - use.waited / std::max(1.0, threads));
+  };
+  // Side by side, both have more to compute than the processors can while the slower one runs alone; and they
+  // do take longer, or what else runs on the machine hides that.
+  const bool too_much =
+      step.used + load.used >
+      1.25 * legs.processors * std::max(undisturbed(legs.cached, step), undisturbed(legs.loader, load));
+  const bool disturbed = real > 1.25 * slower || step.waited + load.waited > step.used + load.used;
   // The workers alone are too many.
-  const bool crowded = legs.loader.counters.workers > legs.processors &&
-                       wanted(load) > 1.3 * legs.processors * legs.loader.seconds();
-  return disturbed || crowded;
+  const bool crowded = workers > legs.processors && legs.loader.seconds() > legs.cached.seconds() &&
+                       load.used + load.waited > 1.3 * legs.processors * legs.loader.seconds();
+  return (too_much && disturbed) || crowded;
 }
 
 /// Divides what stages [from, to) save together among them, as their work is.
@@ -151,9 +156,10 @@ PENSTOCK_INLINE headspace_report judge_headspace(const headspace_legs& legs) {
   const auto [low, high] = std::minmax_element(legs.real.turns.begin(), legs.real.turns.end());
   found.spread = (*high - *low) / std::max(found.real, 1e-12);
   found.stages = stages_of(legs);
-  // A loop that hardly waits, and takes a little longer, was disturbed by something else.
-  const bool waits = legs.real.counters.stall() >= 0.05 || found.share() >= 0.2;
-  if (found.share() < 0.05 || (!waits && !is_starved(legs))) {
+  // A loop that hardly waits, and takes longer, was disturbed by something else; without counted waits the
+  // thread of the loop itself puts batches together.
+  const bool waits = legs.real.counters.stall() >= 0.05 || legs.loop_gathers;
+  if ((found.share() < 0.05 || !waits) && !is_starved(legs)) {
     found.why = judge(legs.real.counters);
     found.why.limit = bottleneck::consumer;
     found.why.advice = "the time is in the training step: a faster loader would gain next to nothing";

@@ -63,6 +63,9 @@ struct metric_family {
 /// All metrics of a run, in the order of a page.
 [[nodiscard]] std::span<const metric_family> metric_families() noexcept;
 
+/// Appends nanoseconds as seconds; of two of them, the larger one has the larger text.
+void append_seconds(std::string& line, std::uint64_t ns);
+
 /// Throws errc::argument for a label that no series can have.
 void check_labels(const metric_labels& labels);
 

@@ -97,6 +97,11 @@ PENSTOCK_INLINE std::span<const metric_family> metric_families() noexcept {
        [](const c& of, metric_points& into) {
          read_stages(of, into, [](const stage_counters& one) { return one.samples; });
        }},
+      {"penstock_longest_sample_seconds", "The longest time that a worker was at one sample.", gauge, true,
+       "",
+       [](const c& of, metric_points& into) {
+         into.push_back({{}, in_ns(of.longest_sample_seconds)});
+       }},
       {"penstock_bad_samples_total", "Bad samples among those delivered, by what became of them.", counter,
        false, "kind",
        [](const c& of, metric_points& into) {
@@ -199,8 +204,7 @@ inline std::string labels_text(const metric_labels& labels) {
   return line;
 }
 
-/// Nanoseconds as seconds; two numbers are never in another order than their texts' values.
-inline void append_seconds(std::string& line, std::uint64_t ns) {
+PENSTOCK_INLINE void append_seconds(std::string& line, std::uint64_t ns) {
   append(line, {ns / 1'000'000'000});
   if (ns % 1'000'000'000 == 0) return;
   char digits[10] = {'.'};

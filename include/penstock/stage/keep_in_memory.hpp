@@ -193,6 +193,10 @@ struct keep_in_memory_somewhere_stage {
         mistakes::unless<!facts.forward, mistakes::keep_on_forward>,
         mistakes::unless<!facts.renumbers && !facts.varies, mistakes::keep_over_mixed_epochs>>::type{};
   }
+  template <class Before>
+  static consteval auto diagnose_behind() {
+    return detail::chooser_behind<keep_in_memory_somewhere_stage, Before>::diagnose();
+  }
 };
 
 /// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.

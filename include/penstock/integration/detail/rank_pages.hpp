@@ -48,13 +48,17 @@ namespace penstock::inline v0_1::detail {
   ::asio::ip::tcp::resolver names(io);
   for (std::size_t i = 1; i < said.size(); ++i) {
     const std::size_t space = said[i].find(' ');
-    const std::string host = said[i].substr(0, space);
+    const std::string host = said[i].substr(0, space), port = said[i].substr(space + 1);
     std::error_code failed;
-    const auto found = names.resolve(host, said[i].substr(space + 1), failed);
-    if (failed || found.empty())
-      throw error(errc::io, {"rank 0 finds no address of \"", host, "\", where rank ", i,
-                             " is; give that rank a .rank_address that rank 0 can reach"});
-    made.push_back(found.begin()->endpoint());
+    auto address = ::asio::ip::make_address(host, failed);
+    if (failed) {  // a name; the ranks that have one serve on addresses of version 4
+      const auto found = names.resolve(::asio::ip::tcp::v4(), host, port, failed);
+      if (failed || found.empty())
+        throw error(errc::io, {"rank 0 finds no address of \"", host, "\", where rank ", i,
+                               " is; give that rank a .rank_address that rank 0 can reach"});
+      address = found.begin()->endpoint().address();
+    }
+    made.emplace_back(address, static_cast<std::uint16_t>(std::atoi(port.c_str())));
   }
   return made;
 }

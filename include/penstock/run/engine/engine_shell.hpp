@@ -79,10 +79,10 @@ struct engine_calls {
                             bool abandoned, bool times) noexcept;
   /// With `longest_first`, otherwise null: the slots of a block that take far longer than the mean of a
   /// sample.
-  std::span<dear_slot> (*find_dear)(void* engine, block&, double mean_ns);
+  std::span<dear_slot> (*find_dear)(void* engine, block&, double mean_ns) = nullptr;
   /// Evaluates one of them before the turn of its grain.
   std::uint64_t (*evaluate_dear)(void* engine, engine_worker&, block&, std::uint64_t slot,
-                                 bool times) noexcept;
+                                 bool times) noexcept = nullptr;
   void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< after all grains are done
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start

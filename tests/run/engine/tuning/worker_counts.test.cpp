@@ -4,6 +4,7 @@
 
 #include "support/catch.hpp"
 
+#include <array>
 #include <vector>
 
 namespace worker_counts_test {
@@ -24,6 +25,23 @@ TEST_CASE("run/worker_counts: workers' counts are summed by the names of source 
   CHECK(all.stages[1].samples == 40);
   CHECK(all.stages[1].busy_seconds == Approx(40 * 100e-9));
   CHECK(all.worker_busy_seconds == Approx(1.5));
+}
+
+TEST_CASE("run/worker_counts: what was shown does not go back, and a stall is the sum of its parts") {
+  ps::shown_counters shown;
+  const auto show = [&](double stall, double slow, double busy) {
+    ps::run_counters all;
+    all.stages = {{"from", 1, busy}};
+    all.stall_seconds = stall;
+    all.stall_on_slow_sample = slow;
+    shown.hold(all);
+    return std::array{all.stall_seconds, all.stall_on_slow_sample, all.stages[0].busy_seconds};
+  };
+  CHECK(show(1, 0.5, 3) == std::array{1.0, 0.5, 3.0});
+  CHECK(show(2, 0.5, 2) == std::array{2.0, 0.5, 3.0});    // a wait that lasts, and an estimate that falls
+  CHECK(show(2, 1.5, 4) == std::array{2.0, 0.5, 4.0});    // it was for a slow sample, which was not known
+  CHECK(show(1.5, 0.5, 4) == std::array{2.0, 0.5, 4.0});  // read before
+  CHECK(show(3, 2.5, 4) == std::array{3.0, 1.5, 4.0});
 }
 
 TEST_CASE("run/worker_counts: the part of a wait for room during which the consumer waited too") {
