@@ -18,7 +18,7 @@ def program():
 class Browser:
     """A page of 1000 by 800 pixels. What its console says of errors is in `complaints`."""
 
-    def __init__(self, longest=60):
+    def __init__(self, longest=120):
         self.deadline = time.monotonic() + longest
         self.complaints, self.number, self.events = [], 0, []
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)

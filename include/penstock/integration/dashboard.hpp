@@ -33,7 +33,8 @@ namespace penstock::inline v0_1 {
 struct dashboard_options {
   std::uint16_t port = 0;             ///< 0: any that is free
   std::string address = "127.0.0.1";  ///< of this machine, in digits; "0.0.0.0": all of them
-  /// what a visitor must give in the address; if it is empty, a random one beyond loopback, and none there
+  /// What a visitor must give in the address, of letters and digits. If it is empty: beyond loopback a random
+  /// one, and on loopback none is needed.
   std::string token = {};
 };
 

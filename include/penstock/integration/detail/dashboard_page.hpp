@@ -62,7 +62,6 @@ canvas { width: 5.5rem; height: 5.5rem; object-fit: contain; image-rendering: pi
   background: var(--page); }
 summary { cursor: pointer; color: var(--line); }
 :focus-visible { outline: 3px solid var(--line); outline-offset: 2px; }
-@media (prefers-reduced-motion: no-preference) { .bar { transition: width .3s; } }
 </style>
 </head>
 <body>
