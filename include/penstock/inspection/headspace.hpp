@@ -30,7 +30,7 @@ struct headspace_options {
 
 /// Where `headspace` finds out what single stages cost.
 enum class headspace_stages {
-  measured,  ///< in loops without them: about as much to compile as three more plans
+  measured,  ///< in loops without them: up to three more plans to compile
   counted,   ///< from the counters of the run alone
 };
 
@@ -39,7 +39,7 @@ struct headspace_stage {
   std::string name;
   double busy = 0;        ///< seconds of workers for a step, all workers together
   double saved = 0;       ///< seconds a step that the loader alone would be faster if this cost nothing
-  bool measured = false;  ///< by a loop without it; otherwise by the stage's share of the workers' time
+  bool measured = false;  ///< by a loop without it alone; otherwise by the stage's share of the workers' time
 };
 
 /// What `headspace` found.
@@ -74,7 +74,7 @@ struct headspace_legs {
   std::size_t first_stages = 0, last_stages = 0;  ///< counted stages that cost nothing in these legs
   std::string copy{};                             ///< the stage that copies to the device
   double processors = 1;                          ///< for the step's threads and the workers
-  bool loop_gathers = false;  ///< the thread of the loop puts batches together
+  bool loop_gathers = false;                      ///< the thread of the loop puts batches together
   bool stopped = false;
 };
 
@@ -124,16 +124,18 @@ bool take_lesser_turn(const Plan& p, const headspace_limits& limits, std::uint64
 /// read forward, after `filter` and with `pack`, counters tell all. `headspace<headspace_stages::counted>`
 /// compiles none of these loops: use it also if a function does not compile behind `keep_in_memory`.
 ///
-/// The verdict: `consumer` if loading costs less than 5 %, or the loop does not wait for it; `starved` if step
-/// and loader together have more to compute than their processors can do in the time of the slower one; `jitter` as `judge` says it; else `io`, `cpu`
+/// The verdict: `consumer` if loading costs less than 5 %, or the loop does not wait for it; `starved` if
+/// step and loader together have more to compute than their processors can do in the time of the slower one;
+/// `jitter` as `judge` says it; else `io`, `cpu`
 /// or `copy`, by the stage that costs most.
 ///
 /// Cost: `turns` times up to six loops of `batches`, about `within` at most: each turn gets its part of it,
 /// and takes one step if that has passed. Memory: two runs, one batch, and the 32 samples, up to 1 GiB. The
 /// plan is opened several times. A plan with `keep_in_memory` has kept what the turns so far have seen.
 /// A `stop` token ends it after the current step, with `stopped` in the report.
-/// Throws what stages and the step throw, with all runs stopped; `errc::argument` if there is no batch, if the
-/// step moves the batch away, and for options that measure nothing. Threads: call it from the thread of the loop; it waits for all it has started.
+/// Throws what stages and the step throw, with all runs stopped; `errc::argument` if there is no batch, if
+/// the step moves the batch away, and for options that measure nothing. Threads: call it from the thread of
+/// the loop; it waits for all it has started.
 /// Sources: SPDL's headspace analysis (facebookresearch/spdl, CacheDataLoader), and the differential
 /// measurement of DS-Analyzer (Mohan et al., Analyzing and Mitigating Data Stalls in DNN Training, 2021).
 template <headspace_stages Stages = headspace_stages::measured, class Source, class... Parts, class Step>
