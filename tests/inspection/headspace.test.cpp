@@ -95,10 +95,10 @@ TEST_CASE("inspection/headspace: what loops took says what holds a loop back") {
       "A step takes 20.0 ms with the loader and 5.00 ms with a batch that is there already: loading costs "
       "75.0% of the time, and with any other loader the loop would be at most 4.0 times as fast. The loader "
       "alone needs 20.0 ms a batch. Without 'tar <&>' it would need 16.0 ms less, without 'decode' it would "
-      "need 3.00 ms less (by the time that workers spend there), without 'flip' it would need 1.00 ms less "
-      "(by the time that workers spend there). It is I/O-bound: 'tar <&>' holds the loop back: try "
-      "prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer bytes per sample. The "
-      "turns of the loop differed by 150.0%: measure longer, or when the machine is quiet.");
+      "need about 3.00 ms less, without 'flip' it would need about 1.00 ms less. It is I/O-bound: 'tar <&>' "
+      "holds the loop back: try prefetch(n), a faster disk, a cache, keep_in_memory, more workers, or fewer "
+      "bytes per sample. The turns of the loop differed by 150.0%: measure longer, or when the machine is "
+      "quiet.");
   CHECK_THAT(found.svg(), contains("tar &lt;&amp;&gt;") && contains("16.0 ms, 80.0%") && contains("</svg>"));
 
   legs.loader.counters.source_computes = true;

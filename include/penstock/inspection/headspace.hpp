@@ -30,7 +30,7 @@ struct headspace_options {
 
 /// Where `headspace` finds out what single stages cost.
 enum class headspace_stages {
-  measured,  ///< in loops without them: about as much to compile as three more plans
+  measured,  ///< in loops without them: up to three more plans to compile
   counted,   ///< from the counters of the run alone
 };
 
@@ -39,7 +39,7 @@ struct headspace_stage {
   std::string name;
   double busy = 0;        ///< seconds of workers for a step, all workers together
   double saved = 0;       ///< seconds a step that the loader alone would be faster if this cost nothing
-  bool measured = false;  ///< by a loop without it; otherwise by the stage's share of the workers' time
+  bool measured = false;  ///< by a loop without it alone; otherwise by the stage's share of the workers' time
 };
 
 /// What `headspace` found.

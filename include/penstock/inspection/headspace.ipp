@@ -66,7 +66,7 @@ PENSTOCK_INLINE void divide_saving(std::vector<headspace_stage>& stages, std::si
   for (std::size_t i = from; i < to; ++i) {
     const double part = busy > 0 ? stages[i].busy / busy : 1 / static_cast<double>(to - from);
     stages[i].saved = std::max(0.0, saved) * part;
-    stages[i].measured = measured;
+    stages[i].measured = measured && to - from == 1;
   }
 }
 
@@ -181,9 +181,8 @@ PENSTOCK_INLINE std::string headspace_report::text() const {
   std::string listed;
   for (const headspace_stage& one : stages) {
     if (one.saved < 0.01 * loader) continue;
-    listed += (listed.empty() ? " Without " : ", without ") + ("'" + one.name + "'") + " it would need " +
-              detail::in_seconds(one.saved) + " less" +
-              (one.measured ? "" : " (by the time that workers spend there)");
+    listed += (listed.empty() ? " Without '" : ", without '") + one.name + "' it would need " +
+              (one.measured ? "" : "about ") + detail::in_seconds(one.saved) + " less";
   }
   if (!listed.empty()) all += listed + ".";
   all += " It is " + std::string(to_string(why.limit)) + ": " + why.advice + ".";
@@ -253,8 +252,8 @@ PENSTOCK_INLINE std::string headspace_report::svg() const {
       {"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 ", y + 18, "\" width=\"760\" height=\"",
        y + 18,
        "\" font-size=\"14\" font-family=\"system-ui, -apple-system, Segoe UI, Helvetica, Arial, "
-       "sans-serif\" role=\"img\">\n<title>",
-       escaped("What loading costs, by headspace"), "</title>\n", body, "</svg>\n"});
+       "sans-serif\" role=\"img\">\n<title>What loading costs</title>\n",
+       body, "</svg>\n"});
 }
 
 }  // namespace penstock::inline v0_1
