@@ -65,6 +65,11 @@ class chosen_cache_node : public sample_cache_node<Up, Element> {
   chosen_cache_node(Up inner, std::uint64_t limit, shared<place_choice> choice)
       : base(std::move(inner), limit), choice_(std::move(choice)) {}
 
+  /// What was kept before the place was given up is read again, and so fetched ahead again.
+  [[nodiscard]] bool is_kept(position source) const noexcept {
+    return choice_->keeps(Place) && base::is_kept(source);
+  }
+
   template <class Timing, class Sink>
   void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     if (w.now == worker::does::keeps)
