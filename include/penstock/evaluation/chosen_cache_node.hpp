@@ -19,8 +19,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Whether a value would be another one if it were kept: an image that may be decoded smaller than it is, for
-/// what comes behind it.
+/// Whether what comes behind a value could make another one of it if it were kept: of an image that may be
+/// decoded smaller than it is, and of a sound whose parts may differ from those of the whole.
 template <class V>
 [[nodiscard]] bool differs_when_kept([[maybe_unused]] const V& value) {
   if constexpr (any_record<V>) {
@@ -29,6 +29,8 @@ template <class V>
     }(std::make_index_sequence<V::size>{});
   } else if constexpr (requires { value.max_halvings(); }) {
     return value.max_halvings() != 0;
+  } else if constexpr (requires { value.parts_differ(); }) {
+    return value.parts_differ();
   } else {
     return false;
   }
