@@ -47,8 +47,8 @@ struct place_turn {
 /// is shown from the processor's cache. So the first samples that are shown later are timed, too: if they
 /// save too little, nothing is kept any more.
 ///
-/// Threads: `next`, `keeps`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one atomic load
-/// once it is chosen.
+/// Threads: `next`, `keeps`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one
+/// atomic load once it is chosen.
 class place_choice {
  public:
   static constexpr std::uint32_t max_rounds = 32, min_rounds = 4;
