@@ -34,22 +34,31 @@ PENSTOCK_INLINE double processors_for(const run_options& options) {
   return usable_processors() + more;
 }
 
+/// What a leg would take if its threads, at least so many, never waited for a processor, as they do for other
+/// programs.
+PENSTOCK_INLINE double undisturbed(const headspace_leg& leg, unsigned threads) {
+  headspace_leg quiet;
+  for (std::size_t i = 0; i < leg.turns.size(); ++i) {
+    const double all = leg.turns[i];
+    const processor_use use = i < leg.uses.size() ? leg.uses[i] : leg.use_of_step();
+    const double active = all > 0 ? (use.used + use.waited) / all : 0;
+    const double waited = use.waited / std::max({1.0, active, static_cast<double>(threads)});
+    quiet.turns.push_back(std::max(0.0, all - waited));
+  }
+  return quiet.seconds();
+}
+
 /// Whether the step and the workers want more processors than they may use.
 PENSTOCK_INLINE bool is_starved(const headspace_legs& legs) {
   const double real = legs.real.seconds(), slower = std::max(legs.cached.seconds(), legs.loader.seconds());
   const processor_use step = legs.cached.use_of_step(), load = legs.loader.use_of_step();
   const unsigned workers = legs.loader.counters.workers;
   if (workers == 0) return false;
-  // What a leg would take if its threads never waited for a processor.
-  const auto undisturbed = [](const headspace_leg& leg, const processor_use& use) {
-    const double all = leg.seconds(), threads = all > 0 ? (use.used + use.waited) / all : 0;
-    return std::max(0.0, all - use.waited / std::max(1.0, threads));
-  };
   // Side by side, both have more to compute than the processors can while the slower one runs alone; and they
   // do take longer, or what else runs on the machine hides that.
   const bool too_much =
       step.used + load.used >
-      1.25 * legs.processors * std::max(undisturbed(legs.cached, step), undisturbed(legs.loader, load));
+      1.25 * legs.processors * std::max(undisturbed(legs.cached, 1), undisturbed(legs.loader, workers));
   const bool disturbed = real > 1.25 * slower || step.waited + load.waited > step.used + load.used;
   // The workers alone are too many.
   const bool crowded = workers > legs.processors && legs.loader.seconds() > legs.cached.seconds() &&
@@ -75,12 +84,14 @@ PENSTOCK_INLINE std::vector<headspace_stage> stages_of(const headspace_legs& leg
   const run_counters& c = legs.loader.counters;
   for (std::size_t i = 0; i < c.stages.size(); ++i)
     all.push_back({c.stages[i].name, legs.loader.busy_of_step(i)});
-  double left = legs.loader.seconds();  // a batch takes without the stages so far
+  const auto quiet = [&](const headspace_leg& leg) { return undisturbed(leg, c.workers); };
+  const double whole = quiet(legs.loader), scale = whole > 0 ? legs.loader.seconds() / whole : 1;
+  double left = whole;  // a batch takes without the stages so far
   std::size_t done = 0;
   const auto without = [&](const headspace_leg& leg, std::size_t stages) {
     if (leg.turns.empty()) return;
-    divide_saving(all, done, stages, left - leg.seconds(), true);
-    left = std::min(left, leg.seconds());
+    divide_saving(all, done, stages, left - quiet(leg), true);
+    left = std::min(left, quiet(leg));
     done = stages;
   };
   without(legs.first, legs.first_stages);
@@ -91,7 +102,8 @@ PENSTOCK_INLINE std::vector<headspace_stage> stages_of(const headspace_legs& leg
   const double threads = std::max(1u, c.workers);
   divide_saving(all, done, all.size(), std::min(left, busy / threads), false);
   if (!legs.on_host.turns.empty())
-    all.push_back({legs.copy, 0, std::max(0.0, legs.loader.seconds() - legs.on_host.seconds()), true});
+    all.push_back({legs.copy, 0, std::max(0.0, whole - quiet(legs.on_host)), true});
+  for (headspace_stage& one : all) one.saved *= scale;
   return all;
 }
 

@@ -34,15 +34,15 @@ struct autotune_options {
 /// was found as an expression to copy, and `report` prints it.
 ///
 /// What you fix stays fixed: `workers(n)`, `prefetch(n)` before or after `batch`, `.max_in_flight` of its
-/// options, and each limit that you give to `run.adjust`. Read-ahead is tuned where a storage has latency.
-/// Workers that wait instead of computing (slow disks, functions that sleep) need `.processors` above the
-/// number of processors; `workers(0)` is never tried, and in a run with it nothing is tuned.
+/// options, and each limit that you give to `run.adjust`. Read-ahead is tuned where a storage has latency,
+/// and requests where it has, besides, no limit of its own for them. Workers that wait instead of computing
+/// (slow disks, functions that sleep) need `.processors` above the number of processors; `workers(0)` is
+/// never tried, and in a run with it nothing is tuned.
 ///
 /// The run is opened with the caps as its highest limits: a worker beyond the present limit is a parked
-/// thread. Cost: a comparison for each block of batches, and some reading of counters about twenty times a
-/// second while trials go on; it has no thread of its own. Trials may be slower while they last. Ranks tune
-/// for themselves. `.processors` of 0 or above 2^16, and a `within` below 100 ms or above a day, are
-/// `errc::argument`.
+/// thread. Cost: a comparison for each block of batches, and reading counters each 200th of `within`; it has
+/// no thread of its own. Trials may be slower while they last. Ranks tune for themselves. `.processors` of 0
+/// or above 2^16, and a `within` below 100 ms or above a day, are `errc::argument`.
 /// Source: hill climbing on throughput by paired trials, which a queueing bound (workers times their cost, or
 /// the step, whichever is longer) begins near the goal.
 struct autotune_stage {

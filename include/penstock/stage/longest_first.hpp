@@ -4,7 +4,6 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/order/cost_cut.hpp>
 #include <penstock/stage/batch_by.hpp>
 
 #include <utility>

@@ -27,6 +27,7 @@ struct processor_use {
 /// What one loop took, in seconds per step.
 struct headspace_leg {
   std::vector<double> turns;
+  std::vector<processor_use> uses{};  ///< of a step, in each turn
   processor_use use{};
   run_counters counters{};  ///< of all turns together
   std::uint64_t steps = 0;

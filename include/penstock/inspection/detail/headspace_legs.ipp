@@ -65,6 +65,8 @@ PENSTOCK_INLINE void headspace_turn::end(headspace_leg& leg, const run_counters&
   const double seconds = std::chrono::duration<double>(end_ - start_).count();
   const processor_use use = processor_use_now();
   leg.turns.push_back(seconds / static_cast<double>(steps_));
+  leg.uses.push_back({std::max(0.0, use.used - use_.used) / static_cast<double>(steps_),
+                      std::max(0.0, use.waited - use_.waited) / static_cast<double>(steps_)});
   leg.steps += steps_;
   leg.use.used += std::max(0.0, use.used - use_.used);
   leg.use.waited += std::max(0.0, use.waited - use_.waited);  // of threads that ended, the wait is gone

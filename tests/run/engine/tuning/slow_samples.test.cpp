@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-
 #include <penstock/run/engine/tuning/slow_samples.hpp>
 
 #include "support/catch.hpp"
@@ -11,7 +10,7 @@ namespace slow_samples_test {
 
 namespace ps = penstock;
 
-TEST_CASE("run/slow_samples: the longest are remembered, about as long as they took") {
+TEST_CASE("run/engine/tuning/slow_samples: the longest are remembered, about as long as they took") {
   ps::slow_samples all(1 << 20);
   CHECK(all.empty());
   CHECK(all.find(0) == 0);

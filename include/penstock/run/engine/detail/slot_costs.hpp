@@ -5,6 +5,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/order/step_cut.hpp>
 #include <penstock/run/engine/tuning/slow_samples.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
