@@ -3,6 +3,10 @@
 #include <penstock/audio/channels.hpp>
 #include <penstock/audio/crop.hpp>
 #include <penstock/audio/resample.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/keep_in_memory.hpp>
+#include <penstock/stage/map.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
@@ -121,6 +125,21 @@ TEST_CASE("audio/resample: lengths are rounded as libsoxr rounds them") {
     for (std::size_t n = 1; n < 60; ++n)
       CHECK(ps::detail::rate_ratio::of(in, out).frames(n) ==
             soxr_of(std::vector<float>(n, 0.5f), in, out, SOXR_HQ).size());
+}
+
+TEST_CASE("audio/resample: a sound whose parts differ from the whole is not kept at an automatic place") {
+  const auto sounds = ps::from({1, 2, 3}) |
+                      ps::map([](int seed) {
+                        return test_sound({9'000, 44'100, 1}, static_cast<std::uint64_t>(seed));
+                      }) |
+                      ps::map(ps::resample(16'000));
+  const auto part = ps::map(ps::crop(0.1, 0.05));
+  const auto expected = values_of(sounds | part | ps::batch(3));
+  for (const std::uint32_t place : {1u, 2u, 3u}) {
+    INFO(place);
+    CHECK((values_of(sounds | ps::keep_in_memory(1 << 20, ps::keep_at{place}) | part | ps::batch(3)) ==
+           expected));
+  }
 }
 
 }  // namespace audio_resample_test

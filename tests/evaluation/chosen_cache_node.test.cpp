@@ -94,4 +94,27 @@ TEST_CASE("evaluation/chosen_cache_node: keeps at the chosen place alone, and sa
   });
 }
 
+TEST_CASE("evaluation/chosen_cache_node: what it kept is read again once the place is given up") {
+  const auto source = ps::generated(100, [](std::uint64_t i) { return i; });
+  const auto reader = ps::connect_source_of(source | ps::map([](std::uint64_t i) { return i; }));
+  using up = ps::source_node<std::remove_cvref_t<decltype(reader)>>;
+  const ps::shared<ps::detail::place_choice> choice(new ps::detail::place_choice(1 << 20, 1000));
+  CHECK(choice->add("generated") == 1);
+  choice->begin(0);
+  for (std::uint32_t i = 0; i < ps::detail::place_choice::max_rounds; ++i) {
+    choice->measured(0, 1'000'000, 0);
+    choice->measured(1, 1000, 8);
+  }
+  CHECK(choice->next() == ps::detail::place_turn{1, false});
+  using node = ps::detail::chosen_cache_node<up, std::uint64_t, 1>;
+  const node chain(up{&reader}, 1 << 20, choice);
+  node::worker worker;
+  worker.turn_here(choice->next());
+  chain.evaluate({{0, 7}, {0, 7}}, worker, [](std::uint64_t) {}, ps::untimed{});
+  CHECK(ps::is_kept_in(chain, {0, 7}));
+  for (std::uint32_t i = 0; i < ps::detail::place_choice::max_rounds; ++i) choice->shown(1'000'000);
+  CHECK(choice->next() == ps::detail::place_turn{0, false});
+  CHECK_FALSE(ps::is_kept_in(chain, {0, 7}));
+}
+
 }  // namespace chosen_cache_node_test

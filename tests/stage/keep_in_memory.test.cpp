@@ -401,7 +401,7 @@ TEST_CASE("stage/keep_in_memory: chooses what saves most, and what does not fit 
   none.chosen = none.places.size();
   none.places[0].differs = true;
   CHECK(has(ps::why_kept(none), "nothing is kept in memory: no place saves much of the "));
-  CHECK(has(ps::why_kept(none), "; behind generated, images would be others"));
+  CHECK(has(ps::why_kept(none), "; behind generated, values could be others"));
   CHECK_THROWS_AS((source | ps::keep_in_memory(1_MiB, ps::keep_at{9}) | ps::batch(10)).open(), ps::error);
 }
 

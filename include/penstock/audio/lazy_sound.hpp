@@ -96,6 +96,8 @@ struct sound_expression {
     const sound_form form = self().form();
     return extents(std::size_t{form.channels}, detail::to_size(form.frames));
   }
+  /// Whether a part may differ from that part of the whole, if only in its last bits.
+  [[nodiscard]] static constexpr bool parts_differ() noexcept { return false; }
   /// Straight to the place, if the samples of a channel follow each other there.
   void write_to(const destination<float>& into) const {
     const sound_form form = self().form();
@@ -130,6 +132,7 @@ class sound_over : public sound_expression<Self> {
   sound_over(S sound, sound_scratch& scratch) : sound_(std::move(sound)), scratch_(&scratch) {}
 
   [[nodiscard]] sound_form form() const { return sound_.form(); }
+  [[nodiscard]] bool parts_differ() const { return sound_.parts_differ(); }
   [[nodiscard]] sound_scratch& memory() const { return *scratch_; }
 
  protected:

@@ -246,6 +246,7 @@ class stored_sound : public sound_expression<stored_sound> {
       : scratch_(&scratch), job_(what) {}
 
   [[nodiscard]] sound_form form() const noexcept { return job_.form; }
+  [[nodiscard]] bool parts_differ() const noexcept { return job_.format == detail::sound_format::opus; }
   [[nodiscard]] sound_scratch& memory() const noexcept { return scratch_->sound; }
   void draw(const sound_part& part, const sound_place& place) const {
     if (!part.within(job_.form)) [[unlikely]]

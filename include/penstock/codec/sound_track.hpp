@@ -45,6 +45,7 @@ class film_sound : public sound_expression<film_sound> {
     const sound_form whole = scratch_->reader.form();
     return {frames_, whole.rate, whole.channels};
   }
+  [[nodiscard]] bool parts_differ() const noexcept { return scratch_->reader.parts_differ(); }
   [[nodiscard]] sound_scratch& memory() const noexcept { return scratch_->sound; }
   void draw(const sound_part& part, const sound_place& place) const {
     if (!part.within(form())) [[unlikely]]

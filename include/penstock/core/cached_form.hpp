@@ -240,7 +240,7 @@ struct kept_place {
   std::string behind;        ///< the source, or the stage, whose output is kept there
   double saved_seconds = 0;  ///< by a kept sample; below 0 if it takes longer to show than to make
   double bytes = 0;          ///< that a kept sample takes
-  bool differs = false;      ///< kept values would be others, as with images that are decoded smaller
+  bool differs = false;      ///< values could be others, as of images that are decoded smaller
   friend bool operator==(const kept_place&, const kept_place&) = default;
 };
 /// Where `keep_in_memory(limit, keep_at::automatic)` keeps samples, and why.

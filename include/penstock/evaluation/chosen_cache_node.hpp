@@ -19,8 +19,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Whether a value would be another one if it were kept: an image that may be decoded smaller than it is, for
-/// what comes behind it.
+/// Whether what comes behind a value could make another one of it if it were kept: of an image that may be
+/// decoded smaller than it is, and of a sound whose parts may differ from those of the whole.
 template <class V>
 [[nodiscard]] bool differs_when_kept([[maybe_unused]] const V& value) {
   if constexpr (any_record<V>) {
@@ -29,6 +29,8 @@ template <class V>
     }(std::make_index_sequence<V::size>{});
   } else if constexpr (requires { value.max_halvings(); }) {
     return value.max_halvings() != 0;
+  } else if constexpr (requires { value.parts_differ(); }) {
+    return value.parts_differ();
   } else {
     return false;
   }
@@ -64,6 +66,11 @@ class chosen_cache_node : public sample_cache_node<Up, Element> {
 
   chosen_cache_node(Up inner, std::uint64_t limit, shared<place_choice> choice)
       : base(std::move(inner), limit), choice_(std::move(choice)) {}
+
+  /// What was kept before the place was given up is read again, and so fetched ahead again.
+  [[nodiscard]] bool is_kept(position source) const noexcept {
+    return choice_->keeps(Place) && base::is_kept(source);
+  }
 
   template <class Timing, class Sink>
   void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {

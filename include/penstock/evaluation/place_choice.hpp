@@ -47,8 +47,8 @@ struct place_turn {
 /// is shown from the processor's cache. So the first samples that are shown later are timed, too: if they
 /// save too little, nothing is kept any more.
 ///
-/// Threads: `next`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one atomic load
-/// once it is chosen.
+/// Threads: `next`, `keeps`, `measured`, `differs`, `checks`, `shown` and `get` in any. A sample costs one
+/// atomic load once it is chosen.
 class place_choice {
  public:
   static constexpr std::uint32_t max_rounds = 32, min_rounds = 4;
@@ -66,6 +66,10 @@ class place_choice {
     const std::uint32_t chosen = chosen_.load(std::memory_order_acquire);
     if (chosen != undecided) return {chosen, false};
     return {turns_.fetch_add(1, std::memory_order_relaxed) % static_cast<std::uint32_t>(tried_.size()), true};
+  }
+  /// Whether samples are kept at a place now.
+  [[nodiscard]] bool keeps(std::uint32_t place) const noexcept {
+    return chosen_.load(std::memory_order_acquire) == place;
   }
   /// A sample of a turn that tried a place: the time behind the place, all of it for place 0, and the bytes
   /// that it would take.

@@ -176,7 +176,7 @@ PENSTOCK_INLINE std::string why_kept(const kept_choice& choice) {
     if (i == choice.chosen) continue;
     detail::append(text, {"; behind ", one.behind});
     if (one.differs)
-      text += ", images would be others, as they may be decoded smaller";
+      text += ", values could be others: of images that may be decoded smaller, or of parts of sounds";
     else
       detail::append(text, {": ", one.saved_seconds < 0 ? "nothing" : detail::in_seconds(one.saved_seconds),
                             ", ", detail::in_bytes(static_cast<std::uint64_t>(one.bytes))});

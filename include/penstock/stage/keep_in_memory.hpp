@@ -158,7 +158,8 @@ inline constexpr keep_at keep_at::automatic{};
 /// `report`
 /// says which and why, as does `run.counters().kept.choices`. A restored run measures anew.
 /// Sequence, values and states do not depend on the place: images that may yet be decoded smaller are not
-/// kept. Samples for which there is no room pass as they are.
+/// kept, nor sounds a part of which may differ from the whole in its last bits (Opus, resampled ones).
+/// Samples for which there is no room pass as they are.
 /// It measures the time of workers, waits for reads included, but not what other threads read ahead.
 /// Pointwise; keeps all five guarantees. Cost: of a sample, an atomic load, and a comparison for each place;
 /// what is behind a place is compiled again for what is shown there. Threads: workers measure and decide

@@ -144,6 +144,10 @@ class sound_track_reader {
       decode_next();
     }
   }
+  /// Whether a part of the sound at hand may differ from that of the whole.
+  [[nodiscard]] bool parts_differ() const noexcept {
+    return is_aac() ? !exact_ : codec_id() == AV_CODEC_ID_OPUS;
+  }
 
  private:
   [[nodiscard]] std::string_view name() const { return avcodec_get_name(track_->parameters->codec_id); }
