@@ -174,15 +174,20 @@ TEST_CASE("ranks that do not answer, or with something else, are left out in tim
   std::vector<::asio::ip::tcp::endpoint> others{at(silent.port), at(free_port()), at(strange.port()),
                                                 at(good.port())};
   others.insert(others.end(), 300, at(silent.port));  // more than are asked at once
-  const auto pages = std::make_shared<d::rank_pages>(
+  auto pages = std::make_shared<d::rank_pages>(
       with_rank("0"), others, d::rank_pages::options{.token = "secret", .deadline = 300ms, .fresh = 0ms});
-  const d::http_server served({}, [pages](const auto& asked, const auto& answer, ::asio::io_context& io) {
-    pages->handle(asked, answer, io);
-  });
+  const std::weak_ptr<d::rank_pages> left = pages;
+  std::promise<void> last;
+  std::optional<d::http_server> served(
+      std::in_place, d::http_server_options{},
+      [pages = std::move(pages), &last](const auto& asked, const auto& answer, ::asio::io_context& io) {
+        pages->handle(asked, answer, io);
+        if (asked.query == "last") last.set_value();
+      });
   // Many ask at once; some of them leave.
   std::vector<plain_client> clients;
   for (int i = 0; i < 20; ++i) {
-    clients.emplace_back(served.port());
+    clients.emplace_back(served->port());
     clients.back().send("GET /metrics HTTP/1.1\r\n\r\n");
     if (i % 4 == 3) clients.back().close();
   }
@@ -195,7 +200,10 @@ TEST_CASE("ranks that do not answer, or with something else, are left out in tim
     CHECK(shows(all, "penstock_batches_delivered_total{rank=\"4\"} 0"));
   }
   // The server ends while it waits for ranks.
-  clients.emplace_back(served.port()).send("GET /metrics HTTP/1.1\r\n\r\n");
+  clients.emplace_back(served->port()).send("GET /metrics?last HTTP/1.1\r\n\r\n");
+  last.get_future().wait();
+  served.reset();
+  CHECK(left.expired());
 }
 
 }  // namespace serve_rank_metrics_test

@@ -236,6 +236,14 @@ TEST_CASE("observe/interference: what is not known, or damaged, is not an error"
   CHECK(now.processors.value == 0);
   CHECK(ps::findings(now, made.read(4), 64).empty());
   CHECK(ps::findings(ps::read_interference(), now).empty());
+
+  // A group is below the mount's, is that itself, or is one of another name that only begins alike.
+  made.write("x/cpu.max", "150000 100000\n");
+  for (const char* const group : {"/a/b", "/a", "/ab", "/../a", "a"}) {
+    made.write("proc/self/cgroup", std::string("0::") + group + "\n");
+    made.write("proc/self/mountinfo", "- cgroup2 a b\n31 30 0:27 /a /x ro - cgroup2 cgroup rw\n");
+    CHECK(made.read(5).quota.value == 1.5);
+  }
 }
 
 TEST_CASE("observe/interference: two threads that share one processor wait for it") {

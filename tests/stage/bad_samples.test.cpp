@@ -33,6 +33,8 @@
 #include <thread>
 #include <vector>
 
+namespace stage_bad_samples_test {
+
 namespace ps = penstock;
 namespace bad = penstock::bad_samples;
 using namespace bad_samples_test;
@@ -550,3 +552,5 @@ TEST_CASE("stage/bad_samples: a sample that unbatch splits is dropped with all i
     CHECK_THAT(other.elements[0], !penstock_test::contains("(2 )"));
   }
 }
+
+}  // namespace stage_bad_samples_test

@@ -31,6 +31,8 @@
 #include <string>
 #include <vector>
 
+namespace stage_bad_samples_found_test {
+
 namespace ps = penstock;
 namespace bad = penstock::bad_samples;
 using namespace bad_samples_test;
@@ -292,3 +294,5 @@ TEST_CASE("stage/bad_samples_found: describe names the policy, and it costs no g
   CHECK(look(broken_source() | ps::take(17) | ps::skip(1) | bad::skip(2) | ps::batch(2), 1, run.state())
             .failure.empty());
 }
+
+}  // namespace stage_bad_samples_found_test

@@ -27,6 +27,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace mix_batch_test {
+
 namespace ps = penstock;
 using penstock_test::error_of;
 
@@ -310,3 +312,5 @@ TEST_CASE("stage/mix_batch: what is refused") {
             static_cast<void>(b);
         }).find("of shape (8, 5)") != std::string::npos);
 }
+
+}  // namespace mix_batch_test

@@ -103,15 +103,21 @@ inline std::vector<std::string> cgroup_folders(const system_files& files, std::s
   for (const std::string_view line : words_of_line(mounts, '\n')) {
     const auto words = words_of_line(line, ' ');
     const auto dash = std::find(words.begin(), words.end(), "-");
-    if (words.end() - dash < 4 || (controller.empty() ? dash[1] != "cgroup2" : !has(dash[3]))) continue;
+    if (dash - words.begin() < 6 || words.end() - dash < 4) continue;
+    if (controller.empty() ? dash[1] != "cgroup2" : !has(dash[3])) continue;
     point = words[4];
     // In a container, the mount may begin at the group, and the group's name be that of the host.
-    if (words[3] != "/" && group.starts_with(words[3])) group.erase(0, words[3].size());
+    const std::string_view root = words[3];
+    if (group.starts_with(root) && group.substr(root.size()).find('/') == 0)
+      group.erase(0, root.size());
+    else if (group == root)
+      group = "/";
     break;
   }
   std::vector<std::string> folders;
   if (point.empty() || group.empty()) return folders;
-  if (group.starts_with("/..")) group = "/";  // outside of what this process sees
+  // outside of what this process sees
+  if (group.starts_with("/..") || !group.starts_with('/')) group = "/";
   for (; group.size() > 1; group.erase(group.rfind('/'))) folders.push_back(point + group);
   folders.push_back(point);
   return folders;
