@@ -150,13 +150,13 @@ inline constexpr keep_at keep_at::automatic{};
 /// stage before it, so encoded, decoded, resized if each has its own `|`, up to a stage that draws random
 /// numbers or whose values depend on the place in the order. The stages behind a place must take what is
 /// shown there, as behind `keep_in_memory(limit)`, and what would arrive otherwise; if they do not, it is no
-/// place.
+/// place. A function of `auto` is asked by compiling it: one that changes what it is given, where a view is
+/// shown, does not compile; name the type that it takes.
 /// The first samples of a run are timed by its workers, as they are and from each place: 32 each, or fewer so
 /// that it takes no more than a quarter of an epoch. What a place saves counts times the share of the
 /// source's samples for which the limit has room. The best one is taken for all workers until the run ends;
 /// none if it saves less than 2 % of a sample's time, or if the first samples that are shown later save less.
-/// `report`
-/// says which and why, as does `run.counters().kept.choices`. A restored run measures anew.
+/// `report` says which and why, as does `run.counters().kept.choices`. A restored run measures anew.
 /// Sequence, values and states do not depend on the place: images that may yet be decoded smaller are not
 /// kept, nor sounds a part of which may differ from the whole in its last bits (Opus, resampled ones).
 /// Samples for which there is no room pass as they are.
