@@ -16,6 +16,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -199,11 +200,11 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
   }
   static void take(rank& into, const std::string& body) {
     const std::size_t line = std::min(body.find('\n'), body.size());
-    char* at = nullptr;
-    into.seen.stall = std::strtod(body.c_str(), &at);
-    into.seen.seconds = std::strtod(at, &at);
-    const auto begin = std::min(line, static_cast<std::size_t>(at - body.c_str()) + 1);
-    into.seen.why = body.substr(begin, line - begin);
+    // Not strtod, which reads these numbers as the program's locale writes them.
+    const char* const end = body.data() + line;
+    const char* at = std::from_chars(body.data(), end, into.seen.stall).ptr;
+    at = std::from_chars(at + (at != end), end, into.seen.seconds).ptr;
+    into.seen.why.assign(at + (at != end), end);
     into.page = body.substr(std::min(body.size(), line + 1));
     into.up = true;
   }
