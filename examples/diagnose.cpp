@@ -165,7 +165,8 @@ int main(int count, char** values) try {
     any = true;
     all_as_meant = diagnose(each, folder) && all_as_meant;
   }
-  if (!any) throw std::runtime_error("--only is disk, cpu, uneven, step or processors, and not '" + only + "'");
+  if (!any)
+    throw std::runtime_error("--only is disk, cpu, uneven, step or processors, and not '" + only + "'");
   return all_as_meant ? 0 : 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "diagnose: %s\n", e.what());

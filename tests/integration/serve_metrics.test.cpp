@@ -90,7 +90,8 @@ TEST_CASE("a run's metrics are served, with those of other runs of the process")
   CHECK_THROWS_WITH(served.add(*run, {{"run", "a \"b\" \\ \n"}}), contains("give each its own"));
   CHECK_THROWS_AS(served.add(*run, {{"not a name", ""}}), ps::error);
   // These differ, and their series would not.
-  CHECK_THROWS_WITH(served.add(*run, {{"run", "a \"b\" \\ \n"}, {"rank", ""}}), contains("give each its own"));
+  CHECK_THROWS_WITH(served.add(*run, {{"run", "a \"b\" \\ \n"}, {"rank", ""}}),
+                    contains("give each its own"));
   for (std::uint64_t i = 1; i <= 2; ++i) {  // an evaluation takes the labels of the one before
     auto another = loader(8 * i).open();
     served.add(another, {{"run", "eval"}});
