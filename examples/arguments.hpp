@@ -75,7 +75,8 @@ class arguments {
     char* end = nullptr;
     const double value = std::strtod(digits.c_str(), &end);
     if (digits.empty() || *end != '\0' || !(value >= 0 && value <= maximum))
-      wrong("--" + name + " needs a number from 0 to " + (maximum == 1 ? "1" : "10^15") + ", and '" + digits +
+      wrong("--" + name + " needs a number from 0 to " +
+            (maximum >= 1e15 ? "10^15" : std::to_string(static_cast<int>(maximum))) + ", and '" + digits +
             "' is none");
     return value;
   }

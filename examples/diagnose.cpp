@@ -20,6 +20,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -103,7 +104,8 @@ bool diagnose(const loop& what, const std::string& folder) {
   std::printf("== %.*s\n%s\n", static_cast<int>(what.name.size()), what.name.data(), found.text().c_str());
   if (!folder.empty()) {
     const auto path = std::filesystem::path(folder) / (std::string(what.name) + ".svg");
-    std::ofstream(path) << found.svg();
+    if (!(std::ofstream(path) << found.svg() << std::flush))
+      throw std::runtime_error("cannot write " + path.string());
     std::printf("picture: %s\n", path.c_str());
   }
   std::printf("\n");
@@ -157,11 +159,16 @@ int main(int count, char** values) try {
        .launch = microseconds(5000),
        .one_processor = true},
   };
-  bool all_as_meant = true;
-  for (const loop& each : loops)
-    if (only.empty() || only == each.name) all_as_meant = diagnose(each, folder) && all_as_meant;
+  bool any = false, all_as_meant = true;
+  for (const loop& each : loops) {
+    if (!only.empty() && only != each.name) continue;
+    any = true;
+    all_as_meant = diagnose(each, folder) && all_as_meant;
+  }
+  if (!any)
+    throw std::runtime_error("--only is disk, cpu, uneven, step or processors, and not '" + only + "'");
   return all_as_meant ? 0 : 1;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "%s\n", e.what());
+  std::fprintf(stderr, "diagnose: %s\n", e.what());
   return 2;
 }

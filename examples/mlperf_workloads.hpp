@@ -89,8 +89,9 @@ inline const workload& workload_called(const std::string& name) {
 inline const accelerator& accelerator_called(const workload& w, const std::string& name) {
   std::string all;
   for (const accelerator& one : w.accelerators) {
+    if (one.batch == 0) continue;
     if (one.name == name) return one;
-    if (one.batch != 0) all += (all.empty() ? "" : " or ") + std::string(one.name);
+    all += (all.empty() ? "" : " or ") + std::string(one.name);
   }
   throw std::runtime_error("--accelerator-type of " + std::string(w.name) + " is " + all + ", and not '" +
                            name + "'");

@@ -254,6 +254,8 @@ TEST_CASE("inspection/headspace: what a step throws passes through, and a batch 
         "by reference");
   CHECK_THAT(error_of([&] { (void)ps::headspace<counted>(plan, [](auto&) {}, {.batches = 0}); }),
              contains("at least 1"));
+  CHECK_THAT(error_of([&] { (void)ps::headspace<counted>(plan, [](auto&) {}, {.turns = 1001}); }),
+             contains("1 to 1000"));
   CHECK_THAT(error_of([&] { (void)ps::headspace<counted>(plan, [](auto&) {}, {.within = {}}); }),
              contains("above 0"));
 

@@ -89,6 +89,9 @@ TEST_CASE("a run's metrics are served, with those of other runs of the process")
 
   CHECK_THROWS_WITH(served.add(*run, {{"run", "a \"b\" \\ \n"}}), contains("give each its own"));
   CHECK_THROWS_AS(served.add(*run, {{"not a name", ""}}), ps::error);
+  // These differ, and their series would not.
+  CHECK_THROWS_WITH(served.add(*run, {{"run", "a \"b\" \\ \n"}, {"rank", ""}}),
+                    contains("give each its own"));
   for (std::uint64_t i = 1; i <= 2; ++i) {  // an evaluation takes the labels of the one before
     auto another = loader(8 * i).open();
     served.add(another, {{"run", "eval"}});
@@ -147,6 +150,8 @@ TEST_CASE("a server says why it cannot serve") {
                     contains("port " + std::to_string(served.port()) + " of 127.0.0.1: another program"));
   CHECK_THROWS_WITH(ps::serve_metrics(run, {.address = "localhost"}),
                     contains("\"localhost\" is no address"));
+  for (const auto deadline : {std::chrono::milliseconds(0), std::chrono::milliseconds::max()})
+    CHECK_THROWS_WITH(ps::serve_metrics(run, {.deadline = deadline}), contains("1 ms to a day"));
   CHECK_THROWS_WITH(ps::serve_metrics(run, {.address = "192.0.2.1"}),
                     contains("does not have that .address"));
   if (have_ipv6())
@@ -172,7 +177,7 @@ TEST_CASE("a server with a token tells nobody else") {
   const auto status = [](const ps::metrics_server& of, const std::string& path, const std::string& lines) {
     return plain_client(of.port()).get(path, lines).status();
   };
-  CHECK(closed.url().ends_with("/metrics?token=s+cret"));
+  CHECK(closed.url().ends_with("/metrics?token=s%2Bcret"));
   CHECK(status(closed, "/metrics", "") == 401);
   CHECK(status(closed, "/metrics?token=s+cre", "") == 401);
   CHECK(status(closed, "/metrics?token=s+cretx", "") == 401);

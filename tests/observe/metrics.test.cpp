@@ -208,7 +208,7 @@ TEST_CASE("observe/metrics: labels are escaped or refused, and several runs shar
   CHECK(both.value("penstock_samples_delivered_total", {{"run", "train"}}) == 6300);
   CHECK(both.value("penstock_samples_delivered_total", {{"run", "eval"}, {"rank", "1"}}) == 5);
   CHECK(both.value("penstock_samples_delivered_total") == 0);
-  runs.push_back({different(), {{"rank", "1"}, {"run", "eval"}}});
+  runs.push_back({different(), {{"rank", "1"}, {"run", "eval"}, {"host", ""}}});
   CHECK_THROWS_WITH(ps::metrics_text(runs), penstock_test::contains("two runs have the same labels"));
 
   const std::string open = ps::metrics_text(different(), {}, ps::metrics_format::openmetrics);

@@ -23,7 +23,7 @@ struct headspace_options {
   std::uint64_t batches = 32;                       ///< that count in each turn of a loop
   std::chrono::nanoseconds at_least{100'000'000};   ///< a turn takes more batches until this has passed
   std::uint64_t warm_up = 4;                        ///< batches before those
-  unsigned turns = 3;                               ///< of each loop, of which the median counts
+  unsigned turns = 3;                               ///< of each loop, 1 to 1000; the median counts
   std::chrono::nanoseconds within{60'000'000'000};  ///< all turns together
   std::stop_token stop{};                           ///< ends it early
 };

@@ -18,8 +18,9 @@ PENSTOCK_INLINE void refuse_headspace(std::string_view why) {
 }
 
 PENSTOCK_INLINE headspace_limits limits_of_turns(const headspace_options& options, unsigned legs) {
-  if (options.batches == 0 || options.turns == 0)
-    refuse_headspace("batches and turns must be at least 1, or nothing is measured");
+  constexpr unsigned most_turns = 1000;  // each takes a step, whatever `within` says
+  if (options.batches == 0 || options.turns == 0 || options.turns > most_turns)
+    refuse_headspace("batches must be at least 1, and turns 1 to 1000");
   if (options.within.count() <= 0 || options.at_least.count() < 0)
     refuse_headspace("within must be a time above 0, and at_least not below 0");
   return {options.batches, options.at_least, options.within / (std::int64_t{legs} * options.turns),

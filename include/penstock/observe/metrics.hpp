@@ -69,6 +69,10 @@ void append_seconds(std::string& line, std::uint64_t ns);
 /// Throws errc::argument for a label that no series can have.
 void check_labels(const metric_labels& labels);
 
+/// What stands between the braces: `a="x",b="y"`. The same for labels that Prometheus takes for the same: in
+/// another order, or with one of an empty value, which is none.
+[[nodiscard]] std::string labels_text(metric_labels labels);
+
 }  // namespace detail
 
 /// The counters of a run as a page for Prometheus. `docs/metrics.md` lists the series.

@@ -186,10 +186,11 @@ PENSTOCK_INLINE void check_labels(const metric_labels& labels) {
   }
 }
 
-/// What stands between the braces: `a="x",b="y"`.
-inline std::string labels_text(const metric_labels& labels) {
+PENSTOCK_INLINE std::string labels_text(metric_labels labels) {
+  std::sort(labels.begin(), labels.end());
   std::string line;
   for (const metric_label& one : labels) {
+    if (one.value.empty()) continue;
     append(line, {line.empty() ? "" : ",", one.name, "=\""});
     for (const char c : as_utf8(one.value)) {
       if (c == '\n')
@@ -284,9 +285,7 @@ PENSTOCK_INLINE std::string metrics_text(std::span<const labelled_counters> runs
   std::vector<std::string> labels;
   for (const labelled_counters& one : runs) {
     detail::check_labels(one.labels);
-    metric_labels sorted = one.labels;
-    std::sort(sorted.begin(), sorted.end());
-    labels.push_back(detail::labels_text(sorted));
+    labels.push_back(detail::labels_text(one.labels));
     if (std::count(labels.begin(), labels.end(), labels.back()) != 1)
       throw error(errc::argument, {"two runs have the same labels {", labels.back(),
                                    "}, so that nobody could tell their series apart; give each one its own, "

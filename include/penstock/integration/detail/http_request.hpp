@@ -39,6 +39,20 @@ struct http_request {
   }
 };
 
+/// A value of a parameter, as it stands in an address.
+[[nodiscard]] inline std::string url_encoded(std::string_view value) {
+  std::string made;
+  for (const char c : value) {
+    constexpr std::string_view digits = "0123456789ABCDEF", marks = "-._~";
+    const auto byte = static_cast<unsigned char>(c);
+    if ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || marks.find(c) != marks.npos)
+      made += c;
+    else
+      made += {'%', digits[byte >> 4], digits[byte & 15]};
+  }
+  return made;
+}
+
 /// The head of a request, as far as `http_server` uses it.
 struct http_head {
   http_request request;

@@ -242,7 +242,7 @@ class http_server {
     const http_server_options& how = all_->common.options;
     const bool v6 = how.address.find(':') != std::string::npos;
     std::string made = text({"http://", v6 ? "[" : "", how.address, v6 ? "]" : "", ":", port(), path});
-    if (!how.token.empty()) append(made, {"?token=", how.token});
+    if (!how.token.empty()) append(made, {"?token=", url_encoded(how.token)});
     return made;
   }
   /// Where its handler may do other work that waits for something.
@@ -280,6 +280,10 @@ class http_server {
         throw error(errc::argument,
                     {"\"", how.address, "\" is no address to serve on: give one of this machine",
                      " in digits, as 127.0.0.1, or 0.0.0.0 for all of them"});
+      constexpr std::chrono::hours longest(24);
+      if (how.deadline.count() <= 0 || how.deadline > longest)
+        throw error(errc::argument, {"a client has 1 ms to a day, not ", how.deadline.count(),
+                                     " ms; give another .deadline"});
       common.any_host = !address.is_loopback() || !how.token.empty();
       // Not opened by Asio, whose sockets programs that are started later would inherit, and keep the port.
       const int fd = ::socket(address.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -16,6 +16,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -147,7 +148,7 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
 
   /// Answers as the server of rank 0.
   void handle(const http_request& asked, const http_server::reply& answer, ::asio::io_context& io) {
-    // Neither what waits here nor a fetch may keep this alive, or a server that ends meanwhile leaves it behind.
+    // Neither what waits nor a fetch keeps this alive: a server that ends meanwhile would leave it behind.
     const auto reply = [this, asked, answer] {
       if (asked.path == "/slowest") return answer({.body = slowest()});
       answer(metrics_answer(asked, [&] { return page(); }));
@@ -186,24 +187,24 @@ class rank_pages : public std::enable_shared_from_this<rank_pages> {
   }
   void fetch_next(::asio::io_context& io) {
     const std::size_t i = next_++;
-    fetches_[i] = std::make_shared<http_fetch>(
-        io, "/look", how_.token, [weak = weak_from_this(), i, &io](const std::string* body) {
-          const auto it = weak.lock();
-          if (!it) return;
-          if (body != nullptr) it->take(it->ranks_[i + 1], *body);
-          it->fetches_[i] = nullptr;
-          if (it->next_ < it->fetches_.size()) it->fetch_next(io);
-          if (--it->left_ == 0) it->end();
-        });
+    fetches_[i] = std::make_shared<http_fetch>(io, "/look", how_.token,
+                                               [weak = weak_from_this(), i, &io](const std::string* body) {
+                                                 const auto it = weak.lock();
+                                                 if (!it) return;
+                                                 if (body != nullptr) it->take(it->ranks_[i + 1], *body);
+                                                 it->fetches_[i] = nullptr;
+                                                 if (it->next_ < it->fetches_.size()) it->fetch_next(io);
+                                                 if (--it->left_ == 0) it->end();
+                                               });
     fetches_[i]->start(where_[i]);
   }
   static void take(rank& into, const std::string& body) {
     const std::size_t line = std::min(body.find('\n'), body.size());
-    char* at = nullptr;
-    into.seen.stall = std::strtod(body.c_str(), &at);
-    into.seen.seconds = std::strtod(at, &at);
-    const auto begin = std::min(line, static_cast<std::size_t>(at - body.c_str()) + 1);
-    into.seen.why = body.substr(begin, line - begin);
+    // Not strtod, which reads these numbers as the program's locale writes them.
+    const char* const end = body.data() + line;
+    const char* at = std::from_chars(body.data(), end, into.seen.stall).ptr;
+    at = std::from_chars(at + (at != end), end, into.seen.seconds).ptr;
+    into.seen.why.assign(at + (at != end), end);
     into.page = body.substr(std::min(body.size(), line + 1));
     into.up = true;
   }

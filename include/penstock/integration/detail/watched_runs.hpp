@@ -62,6 +62,7 @@ class watched_runs {
       if (recent.seconds == 0 || (most.seconds != 0 && recent.stall() <= most.stall)) continue;
       const verdict why = judge(one.seen, before);
       most = {recent.stall(), recent.seconds, text({to_string(why.limit), ": ", why.advice})};
+      std::replace(most.why.begin(), most.why.end(), '\n', ' ');  // it becomes a comment of the page
     }
     return most;
   }
@@ -73,12 +74,9 @@ class watched_runs {
     run_counters seen;  ///< when `look` was called last
   };
   std::vector<watched>::iterator find(const metric_labels& labels) {
-    const auto sorted = [](metric_labels one) {
-      std::sort(one.begin(), one.end());
-      return one;
-    };
-    return std::find_if(all_.begin(), all_.end(),
-                        [&](const watched& one) { return sorted(one.labels) == sorted(labels); });
+    return std::find_if(all_.begin(), all_.end(), [series = labels_text(labels)](const watched& one) {
+      return labels_text(one.labels) == series;
+    });
   }
 
   const metric_labels common_;
