@@ -128,8 +128,7 @@ TEST_CASE("audio/resample: lengths are rounded as libsoxr rounds them") {
 }
 
 TEST_CASE("audio/resample: a sound whose parts differ from the whole is not kept at an automatic place") {
-  const auto sounds = ps::from({1, 2, 3}) |
-                      ps::map([](int seed) {
+  const auto sounds = ps::from({1, 2, 3}) | ps::map([](int seed) {
                         return test_sound({9'000, 44'100, 1}, static_cast<std::uint64_t>(seed));
                       }) |
                       ps::map(ps::resample(16'000));

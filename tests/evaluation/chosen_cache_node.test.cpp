@@ -110,7 +110,8 @@ TEST_CASE("evaluation/chosen_cache_node: what it kept is read again once the pla
   const node chain(up{&reader}, 1 << 20, choice);
   node::worker worker;
   worker.turn_here(choice->next());
-  chain.evaluate({{0, 7}, {0, 7}}, worker, [](std::uint64_t) {}, ps::untimed{});
+  chain.evaluate(
+      {{0, 7}, {0, 7}}, worker, [](std::uint64_t) {}, ps::untimed{});
   CHECK(ps::is_kept_in(chain, {0, 7}));
   for (std::uint32_t i = 0; i < ps::detail::place_choice::max_rounds; ++i) choice->shown(1'000'000);
   CHECK(choice->next() == ps::detail::place_turn{0, false});

@@ -121,9 +121,7 @@ class resampled_sound : public sound_over<resampled_sound<S>, S> {
     const sound_form inner = this->sound_.form();
     return {ratio_.frames(inner.frames), rate_, inner.channels};
   }
-  [[nodiscard]] bool parts_differ() const {
-    return ratio_.in != ratio_.out || this->sound_.parts_differ();
-  }
+  [[nodiscard]] bool parts_differ() const { return ratio_.in != ratio_.out || this->sound_.parts_differ(); }
   void draw(const sound_part& part, const sound_place& place) const {
     if (part.frames == 0) return;
     if (ratio_.in == ratio_.out) return this->sound_.draw(part, place);
