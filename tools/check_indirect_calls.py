@@ -19,6 +19,7 @@ INDIRECT = (
     re.compile(r"\bcallq?\s+\*(?!.*\(%rip\))"),  # x86-64
     re.compile(r"\bblr[a-z]*\s+x\d+"),  # AArch64
 )
+INSTRUCTION = re.compile(r"^\s*[0-9a-f]+:\s")
 ANY_CALL = re.compile(r"\b(callq?|blr?[a-z]*)\s")
 JUMP = re.compile(r"^\s*([0-9a-f]+):\s+(?:j\w+|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,.*,)\s+([0-9a-f]+)\b")
 PACKED_STORE = (
@@ -38,7 +39,7 @@ def functions(path):
             if name is not None:
                 yield name, lines
             name, lines = found.group(1), []
-        elif line.strip():
+        elif INSTRUCTION.match(line):
             lines.append(line)
     if name is not None:
         yield name, lines
