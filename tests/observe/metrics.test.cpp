@@ -2,6 +2,7 @@
 
 #include <penstock/observe/metrics.hpp>
 
+#include <penstock/core/version.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/tokens.hpp>

@@ -42,7 +42,8 @@ class simulated_run {
     const auto workers = static_cast<std::size_t>(limits.workers);
     free_.resize(std::max(free_.size(), workers), loop_);
     const std::size_t worker = static_cast<std::size_t>(
-        std::min_element(free_.begin(), free_.begin() + limits.workers) - free_.begin());
+        std::min_element(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(workers)) -
+        free_.begin());
     // The loop's step computes too while it lasts.
     const double demand = load_.cost * static_cast<double>(limits.workers) / (load_.cost + 0.01);
     const double share = std::max(1.0, (demand + load_.step / (load_.step + stall_each_)) / load_.processors);
@@ -116,9 +117,9 @@ ps::tuner_setup setup_for(const load& what) {
 /// The best rate of a grid, within the bounds of the setup.
 double best_of_grid(const load& what, const ps::tuner_setup& setup) {
   double best = 0;
-  for (const std::uint64_t workers : {1, 2, 4, 6, 8})
-    for (const std::uint64_t depth : {5, 10, 40})
-      for (const std::uint64_t ahead : {1, 2, 4})
+  for (const std::uint64_t workers : {1u, 2u, 4u, 6u, 8u})
+    for (const std::uint64_t depth : {5u, 10u, 40u})
+      for (const std::uint64_t ahead : {1u, 2u, 4u})
         if (ahead == 1 || what.latency > 0)
           best = std::max(best,
                           rate_with(what, {workers, depth, setup.start.ahead * ahead, setup.start.requests}));
@@ -160,7 +161,7 @@ TEST_CASE("run/engine/tuning/autotuner: made-up loads come near the best of a gr
   for (const load& what : loads()) {
     const ps::tuner_setup setup = setup_for(what);
     const double best = best_of_grid(what, setup), usual = rate_with(what, setup.start);
-    for (const std::uint64_t seed : {1, 2}) {
+    for (const std::uint64_t seed : {1u, 2u}) {
       simulated_run run(what, seed);
       ps::autotuner tuner(setup);
       bool within_caps = true;
