@@ -88,7 +88,7 @@ TEST_CASE("observe/metrics_file: a page replaces the one before, and lines of JS
 
 TEST_CASE("observe/metrics_file: what cannot be written is an error, and leaves the file as it was") {
   const penstock_test::temp_dir folder;
-  const auto refusal_of = [](const std::string& path) {
+  const auto refusal_of = [](const std::string& path) -> std::string {
     try {
       ps::write_metrics(path, some());
     } catch (const ps::error& e) {
