@@ -53,9 +53,8 @@ struct interference_options {
 /// for a processor; how busy the processors are that it may use; faults; where memory was allocated.
 ///
 /// A file that is missing or not readable, as in some containers and on other systems than Linux, leaves its
-/// figures unknown. Cost: some twenty small files and two for each thread; 0.21 ms with ten threads and
-/// 0.6 ms with 64 (2 x Intel Xeon, Linux 6.18, 2026-11-30). Nothing in a run calls this. Throws only
-/// `std::bad_alloc`.
+/// figures unknown. Cost: reads some twenty small files and two for each thread. Nothing in a run calls this.
+/// Throws only `std::bad_alloc`.
 ///
 ///     const interference before = read_interference();
 ///     for (auto&& b : run.epoch(0)) train(b);
