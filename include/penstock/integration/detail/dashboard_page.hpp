@@ -92,7 +92,7 @@ summary { cursor: pointer; color: var(--line); }
 <tbody id="stages"></tbody></table></div>
 <details><summary>What the plan says of itself</summary><pre id="plan" tabindex="0"></pre></details>
 </section>
-<section aria-labelledby="of-time"><h2 id="of-time">Time of workers and loop</h2>
+<section aria-labelledby="of-time"><h2 id="of-time">Time of workers and loop since the start</h2>
 <table><tbody id="times"></tbody></table></section>
 <section aria-labelledby="of-waits"><h2 id="of-waits">How long the loop waited for a batch</h2>
 <figure><svg id="waits" viewBox="0 0 600 100" preserveAspectRatio="none" role="img"></svg><figcaption>
