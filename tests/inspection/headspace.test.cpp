@@ -82,7 +82,7 @@ TEST_CASE("inspection/headspace: what loops took says what holds a loop back") {
   CHECK(found.why.limit == ps::bottleneck::io);
   CHECK(found.why.busiest == "tar <&>");
   CHECK(found.share() == Approx(0.75));
-  CHECK(found.most_gain() == Approx(4));
+  CHECK(found.max_gain() == Approx(4));
   CHECK(found.spread == Approx(1.5));
   REQUIRE(found.stages.size() == 3);
   CHECK(found.stages[0].saved == Approx(0.016));

@@ -49,7 +49,7 @@ struct duration_counts {
   friend bool operator==(const duration_counts&, const duration_counts&) = default;
 };
 
-/// The same while it is counted: any thread may read it, and any may add.
+/// Counts durations while others read them. Threads: any may add and read.
 class duration_recorder {
  public:
   void add(std::uint64_t ns) noexcept {

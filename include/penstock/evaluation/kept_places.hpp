@@ -96,7 +96,7 @@ consteval bool any_kept_place() {
     return any_kept_place<typename fold_context<Context, Stage>::type, Rest...>();
 }
 
-/// What is wrong with a stage that chooses a place behind a source or a plan.
+/// The mistake of a stage that chooses a place behind this source or plan, or none.
 template <class Chooser, class Before>
 struct chooser_behind {
   static consteval auto diagnose() {

@@ -15,7 +15,7 @@
 /// Which place in an expression samples are kept at.
 namespace penstock::inline v0_1 {
 
-/// What is known of a place when one is chosen.
+/// A place where samples may be kept, as it was measured.
 struct place_cost {
   double saved = 0;  ///< seconds that a kept sample saves
   double bytes = 0;  ///< that it takes

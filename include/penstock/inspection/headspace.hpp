@@ -57,7 +57,7 @@ struct headspace_report {
   [[nodiscard]] double share() const noexcept { return real > cached && real > 0 ? 1 - cached / real : 0; }
   /// How many times as fast the loop would be then, which is the most that any loader could gain; 0 if it is
   /// not known.
-  [[nodiscard]] double most_gain() const noexcept {
+  [[nodiscard]] double max_gain() const noexcept {
     return cached <= 0 ? 0 : real > cached ? real / cached : 1;
   }
   /// One paragraph.

@@ -18,8 +18,8 @@ PENSTOCK_INLINE void refuse_headspace(std::string_view why) {
 }
 
 PENSTOCK_INLINE headspace_limits limits_of_turns(const headspace_options& options, unsigned legs) {
-  constexpr unsigned most_turns = 1000;  // each takes a step, whatever `within` says
-  if (options.batches == 0 || options.turns == 0 || options.turns > most_turns)
+  constexpr unsigned max_turns = 1000;  // each takes a step, whatever `within` says
+  if (options.batches == 0 || options.turns == 0 || options.turns > max_turns)
     refuse_headspace("batches must be at least 1, and turns 1 to 1000");
   if (options.within.count() <= 0 || options.at_least.count() < 0)
     refuse_headspace("within must be a time above 0, and at_least not below 0");
@@ -189,7 +189,7 @@ PENSTOCK_INLINE std::string headspace_report::text() const {
   std::string all =
       "A step takes " + detail::in_seconds(real) + " with the loader and " + detail::in_seconds(cached) +
       " with a batch that is there already: loading costs " + detail::percent(share()) +
-      " of the time, and with any other loader the loop would be at most " + detail::as_fast(most_gain()) +
+      " of the time, and with any other loader the loop would be at most " + detail::as_fast(max_gain()) +
       ". The loader alone needs " + detail::in_seconds(loader) + " a batch.";
   std::string listed;
   for (const headspace_stage& one : stages) {

@@ -65,7 +65,7 @@ class slot_costs<Plan, true> {
   slot_costs(const Plan& p, const std::optional<reader_type>& opened)
       : cost_(at<place>(p.stages()).cost), slow_(learns ? p.source().size() : 0) {
     const reader_type& reader = *opened;
-    found_.reserve(dear_slot::most);
+    found_.reserve(dear_slot::maximum);
     if constexpr (in_bytes) {
       if (!tells_ranges<reader_type>) refuse_costs_in_bytes();
       if (const std::uint64_t each = bytes_per_sample_of(reader); each != 0)
@@ -143,7 +143,7 @@ class slot_costs<Plan, true> {
     slow_.note(b.binding(b.index(row)).index, ns);
   }
   void add(const dear_slot& one) {
-    if (found_.size() < dear_slot::most) return found_.push_back(one);
+    if (found_.size() < dear_slot::maximum) return found_.push_back(one);
     const auto least = std::min_element(found_.begin(), found_.end(),
                                         [](const auto& a, const auto& b) { return a.times < b.times; });
     if (least->times < one.times) *least = one;

@@ -61,7 +61,7 @@ class autotuner {
 
   /// Blocks until the next look.
   [[nodiscard]] std::uint64_t stride() const noexcept { return stride_; }
-  /// What was counted up to now; returns the limits from now on.
+  /// Takes the counts up to now, and returns the limits that hold from now on.
   const tuned_limits& look(const tuner_totals& now);
   /// Somebody else has set this limit, and it stays so.
   void fix(std::uint64_t tuned_limits::*which, std::uint64_t value);
@@ -82,7 +82,7 @@ class autotuner {
   static constexpr std::size_t max_trials = 64;  // of a search
   static constexpr double gain = 0.03, change = 0.25, little_stall = 0.02, more_stall = 0.1;
 
-  /// What was measured with some limits.
+  /// The measurements under one set of limits.
   struct side {
     double ns = 0, stall = 0, busy = 0, room = 0, reading = 0, samples = 0;
     double looks = 0, each = 0, squares = 0;  // of ns per sample

@@ -13,9 +13,9 @@ namespace penstock::inline v0_1 {
 /// A slot of a block whose sample takes far longer than others.
 struct dear_slot {
   std::uint64_t slot = 0;
-  double times = 0;                        ///< so many times as long as the mean
-  std::uint64_t due = 0;                   ///< the ticket before which a worker is to begin it
-  static constexpr std::size_t most = 32;  ///< of a block
+  double times = 0;                           ///< so many times as long as the mean
+  std::uint64_t due = 0;                      ///< the ticket before which a worker is to begin it
+  static constexpr std::size_t maximum = 32;  ///< in a block
 };
 
 /// The slots of open blocks that workers begin before the turn of their grains, beside a `ring`.
@@ -41,7 +41,7 @@ class dear_slots {
  public:
   explicit dear_slots(std::size_t blocks) : blocks_(blocks), places_(blocks) {}
 
-  /// Consumer: the slots of block s, by `due`, at most `dear_slot::most`; none is a list, too.
+  /// Consumer: the slots of block s, by `due`, at most `dear_slot::maximum`; none is a list, too.
   void publish(std::uint64_t s, std::span<const dear_slot> slots) noexcept;
 
   /// A slot that a worker claimed.
@@ -55,7 +55,7 @@ class dear_slots {
   /// A worker with a grain of block s: takes what is left of its slots [first, last); returns how many. Those
   /// that others have are added to `apart`, in any order.
   struct others {
-    std::array<std::uint64_t, dear_slot::most> slots;
+    std::array<std::uint64_t, dear_slot::maximum> slots;
     std::size_t count = 0;
   };
   [[nodiscard]] std::uint32_t take(std::uint64_t s, std::uint64_t first, std::uint64_t last,
@@ -69,7 +69,7 @@ class dear_slots {
     std::atomic<std::uint64_t> word{0};  // the block's number, and the bits of slots not begun
     std::uint64_t block = 0;             // its number; whoever holds a slot may read it
     std::size_t count = 0;               // whoever holds a grain may read it
-    std::array<entry, dear_slot::most> slots{};
+    std::array<entry, dear_slot::maximum> slots{};
   };
   static constexpr std::uint64_t bits = 0xffffffffu;
 

@@ -17,7 +17,7 @@ PENSTOCK_INLINE void dear_slots::publish(std::uint64_t s, std::span<const dear_s
     at.slots[i].slot.store(slots[i].slot, std::memory_order_relaxed);
   }
   waiting_.fetch_add(static_cast<std::uint32_t>(slots.size()), std::memory_order_relaxed);
-  at.word.store(s << 32 | (bits >> (dear_slot::most - slots.size())), std::memory_order_release);
+  at.word.store(s << 32 | (bits >> (dear_slot::maximum - slots.size())), std::memory_order_release);
 }
 
 PENSTOCK_INLINE bool dear_slots::search(std::uint64_t ticket, claimed& it) noexcept {
